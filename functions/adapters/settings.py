@@ -1,0 +1,49 @@
+"""What the stack tells a function about its surroundings; read when first needed, never at import."""
+
+import os
+from dataclasses import dataclass
+from typing import Final, Self
+
+TABLE: Final = "RUNTALLY_TABLE"
+BUCKET: Final = "RUNTALLY_BUCKET"
+DEAD_LETTER_QUEUE_URL: Final = "RUNTALLY_DEAD_LETTER_QUEUE_URL"
+RETENTION_DAYS: Final = "RUNTALLY_RETENTION_DAYS"
+RECOUNT_QUEUE_URL: Final = "RUNTALLY_RECOUNT_QUEUE_URL"
+FAILED_BATCHES_BUCKET: Final = "RUNTALLY_FAILED_BATCHES_BUCKET"
+
+
+@dataclass(frozen=True, slots=True)
+class IngestSettings:
+    table: str
+    bucket: str
+    dead_letter_queue_url: str
+    retention_days: int
+
+    @classmethod
+    def from_environment(cls) -> Self:
+        return cls(
+            table=os.environ[TABLE],
+            bucket=os.environ[BUCKET],
+            dead_letter_queue_url=os.environ[DEAD_LETTER_QUEUE_URL],
+            retention_days=int(os.environ[RETENTION_DAYS]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SummarizeSettings:
+    table: str
+    recount_queue_url: str
+
+    @classmethod
+    def from_environment(cls) -> Self:
+        return cls(table=os.environ[TABLE], recount_queue_url=os.environ[RECOUNT_QUEUE_URL])
+
+
+@dataclass(frozen=True, slots=True)
+class RecountSettings:
+    table: str
+    failed_batches_bucket: str
+
+    @classmethod
+    def from_environment(cls) -> Self:
+        return cls(table=os.environ[TABLE], failed_batches_bucket=os.environ[FAILED_BATCHES_BUCKET])

@@ -1,0 +1,196 @@
+"""What the functions speak about: a run, its start and end, a step as counting sees it, totals, a summary.
+
+Times are integer nanoseconds since the epoch, money is Decimal and exact, sizes are bytes of UTF-8.
+"""
+
+import decimal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from decimal import Decimal
+from enum import StrEnum
+from typing import NamedTuple, Self
+
+from functions.core.keys import RunRef
+
+EXACT = decimal.Context(prec=100, traps=[decimal.Inexact, decimal.InvalidOperation])
+"""Adds money without rounding: Python's own default keeps 28 digits, a run's sum may need 38."""
+
+SCHEMA_VERSION = 1
+
+
+class RunStatus(StrEnum):
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    STALE = "stale"
+
+
+class Outcome(StrEnum):
+    """What became of a write that only the first sender of an id may do."""
+
+    STORED = "stored"
+    DUPLICATE = "duplicate"
+    CONFLICT = "conflict"
+
+
+class Order(NamedTuple):
+    """What decides between two starts, ends or results of one run: the smaller, whenever it arrives."""
+
+    at: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How a run began. An implicit one stands in until `run.started` arrives, and gives way to any."""
+
+    order: Order
+    pipeline: str = ""
+    session_id: str | None = None
+    attributes: str | None = None
+    stale_after_s: int | None = None
+    implicit: bool = False
+
+    def yields_to(self, other: Self) -> bool:
+        if self.implicit != other.implicit:
+            return self.implicit
+        return other.order < self.order
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    order: Order
+    status: RunStatus
+    error: str | None = None
+
+    def yields_to(self, other: Self) -> bool:
+        return other.order < self.order
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    ref: RunRef
+    buckets: int
+    start: Start
+    expires_at: int
+    end: End | None = None
+    deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    """A recorded step as far as counting needs it."""
+
+    step_id: str
+    kind: str
+    status: str
+    started_at: int
+    ended_at: int
+    name: str = ""
+    phase: str = ""
+    agent: str = ""
+    model: str = ""
+    parent_id: str | None = None
+    cost: Decimal | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+
+    @property
+    def duration_ns(self) -> int:
+        """Never negative: a clock that was set back between start and end says nothing about time."""
+        return max(0, self.ended_at - self.started_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Exact sums over steps. The field names are the attribute names in the table."""
+
+    agents_total: int = 0
+    failed_total: int = 0
+    cancelled_total: int = 0
+    cost_usd_total: Decimal = Decimal(0)
+    cost_unknown_total: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+
+    @classmethod
+    def of(cls, steps: Sequence[StepRow]) -> Self:
+        cost = Decimal(0)
+        for step in steps:
+            if step.cost is not None:
+                cost = EXACT.add(cost, step.cost)
+        return cls(
+            agents_total=len(steps),
+            failed_total=sum(step.status == "failed" for step in steps),
+            cancelled_total=sum(step.status == "cancelled" for step in steps),
+            cost_usd_total=cost,
+            cost_unknown_total=sum(step.cost is None for step in steps),
+            input_tokens=sum(step.input_tokens for step in steps),
+            output_tokens=sum(step.output_tokens for step in steps),
+            cached_tokens=sum(step.cached_tokens for step in steps),
+            cache_write_tokens=sum(step.cache_write_tokens for step in steps),
+            reasoning_tokens=sum(step.reasoning_tokens for step in steps),
+        )
+
+    def as_attributes(self) -> dict[str, int | Decimal]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTotals:
+    """The TOTALS item: the sums so far, and how far the stream has been counted, bucket by bucket."""
+
+    totals: Totals = field(default_factory=Totals)
+    marks: Mapping[int, bytes] = field(default_factory=dict)
+    ended: bool = False
+    preview_full: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The PREVIEW item as far as extending it needs it."""
+
+    length: int = 0
+    marks: Mapping[int, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseSummary:
+    """One phase over every call in it. `calls` and sums are exact; names are cut and capped."""
+
+    phase: str
+    calls: int
+    failed: int
+    cost_usd: Decimal
+    cost_unknown: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    first_start: int
+    last_end: int
+    wall_ms: Decimal
+    busy_ms: Decimal
+    p50_ms: Decimal
+    p95_ms: Decimal
+    max_ms: Decimal
+    agents: tuple[str, ...]
+    models: tuple[str, ...]
+    rolled_up: int = 0
+    """How many phases this entry stands for beyond the cap; 0 for a phase of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The truth about a run at one moment: every step item read, nothing estimated."""
+
+    totals: Totals
+    phases: tuple[PhaseSummary, ...]
+    at_total: int
+    fold_version: int

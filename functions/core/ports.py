@@ -1,0 +1,123 @@
+"""What the use cases need from the outside. docs/access-patterns.md describes each method's request.
+
+Every method may raise Unavailable: nothing is settled then, and the caller may repeat. None of them changes
+anything when it is repeated with the same arguments.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from runtally.wire import RunEnded, RunLog, Step
+
+from functions.core.keys import Pointer, RunRef
+from functions.core.model import (
+    End,
+    LiveTotals,
+    Outcome,
+    Preview,
+    Run,
+    Start,
+    StepRow,
+    Summary,
+    Totals,
+)
+
+
+class Runs(Protocol):
+    def load_run(self, ref: RunRef) -> Run | None:
+        """The run as it is now (strongly consistent), or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded[E]:
+    """An event together with what its line is worth remembering by."""
+
+    event: E
+    digest: str
+    pointer: Pointer
+
+
+class RunStore(Runs, Protocol):
+    """What ingest writes: RUN, AGENT, LOG, RESULT."""
+
+    def open_run(self, run: Run) -> Run | None:
+        """Store the run unless there is one; returns the one that was there first, or None."""
+
+    def append_steps(self, run: Run, steps: Sequence[Recorded[Step]]) -> list[Outcome]:
+        """Store each step unless its id is taken, one conditional write each, in no set order."""
+
+    def append_log(self, run: Run, log: Recorded[RunLog]) -> Outcome:
+        """Store lines of log unless their id is taken."""
+
+    def put_result(self, run: Run, end: Recorded[RunEnded]) -> None:
+        """Keep the result of the end that orders first."""
+
+    def replace_start(self, run: Run, start: Start) -> None:
+        """Let a start that orders before the present one take its place; an implicit one yields to any."""
+
+    def end_run(self, run: Run, end: End) -> None:
+        """Let an end that orders before the present one, or the first, take its place."""
+
+    def extend_retention(self, run: Run) -> None:
+        """Keep the run at least until `run.expires_at`."""
+
+
+class TotalsStore(Runs, Protocol):
+    """What summarize writes: TOTALS, PREVIEW, SUMMARY."""
+
+    def add_to_totals(
+        self, run: Run, bucket: int, sums: Totals, first: bytes, last: bytes
+    ) -> tuple[bool, LiveTotals]:
+        """Add sums over stream records `first`..`last` unless the bucket's mark is at `first` or past it.
+
+        Returns whether it was added, and the item: as it is after adding, or as it stands when refused.
+        """
+
+    def extend_preview(
+        self, run: Run, bucket: int, steps: Sequence[StepRow], first: bytes, last: bytes
+    ) -> tuple[bool, Preview]:
+        """Append entries under the same rule, and only if all of them still fit."""
+
+    def mark_preview_full(self, run: Run) -> None:
+        """Say on TOTALS, once and for all, that no preview write is needed any more."""
+
+    def mark_ended(self, run: Run) -> LiveTotals:
+        """Say on TOTALS that the run has ended: from now on every further step asks for a recount."""
+
+    def read_totals(self, run: Run) -> LiveTotals:
+        """TOTALS as they are now (strongly consistent)."""
+
+    def steps_of_run(self, run: Run) -> Iterable[StepRow]:
+        """Every step of the run (strongly consistent), bucket after bucket, each in step order."""
+
+    def covered_total(self, run: Run) -> int | None:
+        """The `at_total` of the run's SUMMARY (strongly consistent), or None without one."""
+
+    def put_summary(self, run: Run, summary: Summary) -> bool:
+        """Replace SUMMARY unless it covers more; returns whether this one stands now."""
+
+
+class ObjectStore(Protocol):
+    def put_object(self, key: str, content: bytes, buckets: int) -> None:
+        """Store bytes under a name that only these bytes may have."""
+
+    def get_claimed(self, key: str, size: int) -> bytes:
+        """What a claim points at. Raises Rejected when it is missing or not of that size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    reason: str
+    field: str
+    detail: str
+
+
+class DeadLetters(Protocol):
+    def put_dead_letter(self, body: str, refusals: Sequence[Refusal]) -> None:
+        """Keep a message that can never be accepted whole, unchanged, with what was refused and why."""
+
+
+class RecountQueue(Protocol):
+    def request_recount(self, ref: RunRef, agents_total: int | None) -> None:
+        """Ask for a recount in a few seconds; `agents_total` as TOTALS showed it, if it is known."""
