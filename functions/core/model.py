@@ -130,7 +130,7 @@ class Totals:
             agents_total=len(steps),
             failed_total=sum(step.status == "failed" for step in steps),
             cancelled_total=sum(step.status == "cancelled" for step in steps),
-            cost_usd_total=cost,
+            cost_usd_total=EXACT.normalize(cost),
             cost_unknown_total=sum(step.cost is None for step in steps),
             input_tokens=sum(step.input_tokens for step in steps),
             output_tokens=sum(step.output_tokens for step in steps),

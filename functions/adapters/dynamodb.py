@@ -1,0 +1,160 @@
+"""DynamoDB's requests on one table, in plain Python values, with the two answers that matter.
+
+A write whose condition fails answers with the item that stands there; anything else that is not
+success is Unavailable. Attributes of an expression are named and numbered here, so that no caller
+has to know which words DynamoDB reserves.
+"""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+from botocore.exceptions import BotoCoreError, ClientError
+
+from functions.core import keys
+from functions.core.errors import Unavailable
+from functions.core.items import Item
+from functions.core.keys import ItemKey
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb import DynamoDBClient
+
+NOT_THERE: Final = f"attribute_not_exists({keys.PARTITION})"
+
+
+class _Deserializer(TypeDeserializer):
+    """boto3's own refuses numbers that another SDK wrote with more than 38 digits (F25)."""
+
+    def _deserialize_n(self, value: str) -> Decimal:
+        return Decimal(value)
+
+    def _deserialize_b(self, value: bytes) -> bytes:
+        return value
+
+
+_serialize = TypeSerializer().serialize
+_deserialize = _Deserializer().deserialize
+
+
+def to_attributes(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _serialize(value) for name, value in values.items()}
+
+
+def from_attributes(attributes: Mapping[str, Any]) -> Item:
+    return {name: _deserialize(value) for name, value in attributes.items()}
+
+
+class Refused(Exception):  # noqa: N818 - an answer, not a fault
+    """A condition did not hold; `item` is what stands in the table, None when nothing does."""
+
+    def __init__(self, item: Item | None) -> None:
+        super().__init__("condition not met")
+        self.item = item
+
+
+class DynamoDBTable:
+    """One table. `write_units` counts what its writes consumed, indexes included."""
+
+    def __init__(self, client: "DynamoDBClient", name: str) -> None:
+        self._client = client
+        self._name = name
+        self._lock = threading.Lock()
+        self.write_units = 0.0
+
+    def get(self, key: ItemKey, attributes: Sequence[str] = ()) -> Item | None:
+        """The item now (strongly consistent), or None."""
+        request: dict[str, Any] = {"Key": _key(key), "ConsistentRead": True}
+        answer = self._call("get_item", **request, **_projection(attributes))
+        return from_attributes(answer["Item"]) if "Item" in answer else None
+
+    def put(self, item: Item, condition: str, values: Mapping[str, Any] | None = None) -> None:
+        """Write the whole item. Raises Refused."""
+        request: dict[str, Any] = {
+            "Item": to_attributes(item),
+            "ConditionExpression": condition,
+            **_names_in(condition),
+        }
+        if values:
+            request["ExpressionAttributeValues"] = to_attributes(values)
+        self._write("put_item", request)
+
+    def update(
+        self, key: ItemKey, expression: str, condition: str, values: Mapping[str, Any]
+    ) -> Item:
+        """Change the item and return it whole as it is now. Raises Refused."""
+        request: dict[str, Any] = {
+            "Key": _key(key),
+            "UpdateExpression": expression,
+            "ReturnValues": "ALL_NEW",
+            **_names_in(f"{expression} {condition}"),
+        }
+        if condition:
+            request["ConditionExpression"] = condition
+        if values:
+            request["ExpressionAttributeValues"] = to_attributes(values)
+        return from_attributes(self._write("update_item", request)["Attributes"])
+
+    def query(self, partition: str, prefix: str, attributes: Sequence[str]) -> Iterator[Item]:
+        """All items of a partition whose sort key begins so, in order (strongly consistent)."""
+        projection = _projection(attributes)
+        start: dict[str, Any] = {}
+        while True:
+            page = self._call(
+                "query",
+                KeyConditionExpression=f"{keys.PARTITION} = :pk AND begins_with({keys.SORT}, :sk)",
+                ExpressionAttributeValues=to_attributes({":pk": partition, ":sk": prefix}),
+                ConsistentRead=True,
+                **projection,
+                **start,
+            )
+            yield from map(from_attributes, page["Items"])
+            if "LastEvaluatedKey" not in page:
+                return
+            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+
+    def _write(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        answer = self._call(
+            operation,
+            **request,
+            ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            ReturnConsumedCapacity="TOTAL",
+        )
+        with self._lock:
+            self.write_units += answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0)
+        return answer
+
+    def _call(self, operation: str, **request: Any) -> dict[str, Any]:
+        try:
+            answer: dict[str, Any] = getattr(self._client, operation)(
+                TableName=self._name, **request
+            )
+        except ClientError as error:
+            if error.response["Error"]["Code"] == "ConditionalCheckFailedException":
+                old = error.response.get("Item")
+                raise Refused(from_attributes(old) if old else None) from None  # type: ignore[arg-type]
+            raise Unavailable(f"DynamoDB {operation}: {error}") from error
+        except BotoCoreError as error:
+            raise Unavailable(f"DynamoDB {operation}: {error}") from error
+        return answer
+
+
+def _key(key: ItemKey) -> dict[str, Any]:
+    return to_attributes({keys.PARTITION: key.partition, keys.SORT: key.sort})
+
+
+def _projection(attributes: Sequence[str]) -> dict[str, Any]:
+    if not attributes:
+        return {}
+    return {
+        "ProjectionExpression": ", ".join(f"#{name}" for name in attributes),
+        "ExpressionAttributeNames": {f"#{name}": name for name in attributes},
+    }
+
+
+def _names_in(expression: str) -> dict[str, Any]:
+    """`#name` in an expression stands for the attribute `name`."""
+    words = expression.replace("(", " ").replace(")", " ").replace(",", " ").replace(".", " ")
+    names = {word: word[1:] for word in words.split() if word.startswith("#")}
+    return {"ExpressionAttributeNames": names} if names else {}

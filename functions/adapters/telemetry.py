@@ -1,0 +1,41 @@
+"""Logs and metrics of one function: a structured line and one EMF blob a batch.
+
+No metric has a tenant or a run as dimension: each new value of a dimension is a metric of its own
+and costs as one. Payloads, keys and bodies are never logged.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from aws_lambda_powertools.logging import Logger
+from aws_lambda_powertools.metrics import Metrics, MetricUnit, single_metric
+
+NAMESPACE = "runtally"
+
+
+class Telemetry:
+    def __init__(self, service: str) -> None:
+        self.logger = Logger(service=service)
+        self._service = service
+        self._metrics = Metrics(namespace=NAMESPACE, service=service)
+
+    def emit(
+        self,
+        counts: Mapping[str, float],
+        milliseconds: Mapping[str, Iterable[float]] | None = None,
+        rejected: Iterable[str] = (),
+    ) -> None:
+        """Publish counts that are not zero, each measured time, and one count a rejection reason."""
+        for name, value in counts.items():
+            if value:
+                self._metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
+        for name, times in (milliseconds or {}).items():
+            for time in times:
+                self._metrics.add_metric(name=name, unit=MetricUnit.Milliseconds, value=time)
+        if self._metrics.metric_set:
+            self._metrics.flush_metrics()
+        for reason in rejected:
+            with single_metric(
+                name="Rejected", unit=MetricUnit.Count, value=1, namespace=NAMESPACE
+            ) as metric:
+                metric.add_dimension(name="service", value=self._service)
+                metric.add_dimension(name="reason", value=reason)

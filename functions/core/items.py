@@ -1,0 +1,317 @@
+"""What stands on each item of a run: built from events, read back for those who count and show.
+
+Text is cut here, and only here, to the caps; `cut` names what was shortened. Absent means unknown or empty.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+from runtally.wire import RunEnded, RunLog, Step
+
+from functions.core import caps, keys
+from functions.core.keys import RunRef
+from functions.core.model import (
+    EXACT,
+    SCHEMA_VERSION,
+    End,
+    LiveTotals,
+    Order,
+    Preview,
+    Run,
+    RunStatus,
+    Start,
+    StepRow,
+    Summary,
+    Totals,
+)
+from functions.core.ports import Recorded
+
+type Item = dict[str, Any]
+"""Attribute names to str, int, Decimal, bool, bytes, None, and lists and dicts of these."""
+
+DELETED: Final = "deleted_at"
+STALE: Final = "stale_at"
+MARK_PREFIX: Final = "seq_"
+TOTALS_ENDED: Final = "ended"
+PREVIEW_FULL: Final = "preview_full"
+PREVIEW_STEPS: Final = "agents"
+
+COUNTED_ATTRIBUTES: Final = (
+    keys.SORT, "kind", "status", "started_at", "ended_at", "name", "phase", "agent", "model",
+    "parent_id", "cost_usd", "cost_computed_usd", "input_tokens", "output_tokens", "cached_tokens",
+    "cache_write_tokens", "reasoning_tokens",
+)  # fmt: skip
+"""What of a step item `step_row` reads: the projection of a recount."""
+
+_DIGITS = 38
+"""What a number in DynamoDB may have; adding one with more would be refused for ever."""
+_NAMES = (
+    "name", "phase", "agent", "session_id", "model", "provider", "price_table",
+)  # fmt: skip
+_TOKENS = (
+    "input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens",
+)  # fmt: skip
+
+
+def money(text: str) -> Decimal:
+    """Exact, without trailing zeros: DynamoDB counts them as digits."""
+    return EXACT.normalize(Decimal(text))
+
+
+def run_item(run: Run) -> Item:
+    """RUN as it is when it is opened: no end yet, so it stands among the open runs."""
+    open_run = keys.open_runs(run.ref)
+    return {
+        **_key(keys.item_of_run(run.ref, keys.RUN)),
+        **start_attributes(run.ref, run.start),
+        "v": SCHEMA_VERSION,
+        "buckets": run.buckets,
+        "status": RunStatus.RUNNING.value,
+        keys.OPEN_RUNS_PARTITION: open_run.partition,
+        keys.OPEN_RUNS_SORT: open_run.sort,
+        keys.EXPIRES: run.expires_at,
+    }
+
+
+def start_attributes(ref: RunRef, start: Start) -> Item:
+    """What follows from a run's start, replaced as a whole whenever another start takes over."""
+    of_tenant = keys.runs_of_tenant(ref, start.order.at)
+    return {
+        "start": _present(
+            at=start.order.at,
+            digest=start.order.digest,
+            implicit=start.implicit or None,
+            session_id=start.session_id,
+            attributes=start.attributes,
+            stale_after_s=start.stale_after_s,
+        ),
+        "pipeline": start.pipeline,
+        keys.BY_TENANT_PARTITION: of_tenant.partition,
+        keys.BY_TENANT_SORT: of_tenant.sort,
+    }
+
+
+def end_attributes(end: End) -> Item:
+    return {
+        "end": _present(
+            at=end.order.at, digest=end.order.digest, status=end.status.value, error=end.error
+        ),
+        "status": end.status.value,
+    }
+
+
+def parse_run(item: Mapping[str, Any]) -> Run:
+    ref, _ = keys.parse_run_partition(item[keys.PARTITION])
+    start = item.get("start", {})
+    end = item.get("end")
+    return Run(
+        ref=ref,
+        buckets=int(item.get("buckets", 1)),
+        start=Start(
+            order=Order(int(start.get("at", 0)), start.get("digest", "")),
+            pipeline=item.get("pipeline", ""),
+            session_id=start.get("session_id"),
+            attributes=start.get("attributes"),
+            stale_after_s=int(start["stale_after_s"]) if "stale_after_s" in start else None,
+            implicit=start.get("implicit", False),
+        ),
+        expires_at=int(item.get(keys.EXPIRES, 0)),
+        end=None
+        if end is None
+        else End(Order(int(end["at"]), end["digest"]), RunStatus(end["status"]), end.get("error")),
+        deleted=DELETED in item,
+    )
+
+
+def step_item(run: Run, recorded: Recorded[Step]) -> Item:
+    step = recorded.event
+    cut: list[str] = []
+
+    def text(field: str, limit: int) -> str | None:
+        whole: str | None = getattr(step, field)
+        short = None if whole is None else caps.cut(whole, limit)
+        if short != whole:
+            cut.append(field)
+        return short
+
+    item = _present(
+        **{field: text(field, caps.NAME) for field in _NAMES},
+        **{field: getattr(step, field) for field in _TOKENS},
+        kind=step.kind,
+        status=step.status,
+        started_at=step.started_at,
+        ended_at=step.ended_at,
+        parent_id=step.parent_id,
+        cost_usd=None if step.cost_usd is None else money(step.cost_usd),
+        cost_computed_usd=None if step.cost_computed_usd is None else money(step.cost_computed_usd),
+        error=text("error", caps.ERROR),
+        payload_bytes=len(bytes(step.payload)) if step.payload else None,
+    )
+    if step.attributes:
+        item["attributes"], dropped = caps.cut_attributes(step.attributes, caps.STEP_ATTRIBUTES)
+        cut += ["attributes"] * bool(dropped)
+    if cut:
+        item["cut"] = ",".join(cut)
+    return {
+        **_key(keys.step_item(run.ref, run.buckets, step.step_id)),
+        **item,
+        **_origin(run, recorded),
+    }
+
+
+def step_row(item: Mapping[str, Any]) -> StepRow:
+    """A step as counting sees it. Raises KeyError or ValueError when it is no step item."""
+    sort_key: str = item[keys.SORT]
+    if not sort_key.startswith(keys.STEP_PREFIX):
+        raise ValueError(f"not a step: {sort_key!r}")
+    cost = item.get("cost_usd", item.get("cost_computed_usd"))
+    if cost is not None and len(Decimal(cost).as_tuple().digits) > _DIGITS:
+        raise ValueError(f"cost of more than {_DIGITS} digits")
+    return StepRow(
+        step_id=sort_key.removeprefix(keys.STEP_PREFIX),
+        kind=item["kind"],
+        status=item["status"],
+        started_at=int(item["started_at"]),
+        ended_at=int(item["ended_at"]),
+        name=item.get("name", ""),
+        phase=item.get("phase", ""),
+        agent=item.get("agent", ""),
+        model=item.get("model", ""),
+        parent_id=item.get("parent_id"),
+        cost=None if cost is None else Decimal(cost),
+        **{field: int(item.get(field, 0)) for field in _TOKENS},
+    )
+
+
+def log_item(run: Run, recorded: Recorded[RunLog]) -> Item:
+    log = recorded.event
+    lines, whole = _leading_lines(log.lines, caps.LOG_LINES)
+    return {
+        **_key(keys.log_item(run.ref, log.log_id)),
+        "at": log.at,
+        "lines": lines,
+        **_present(cut=None if whole else "lines"),
+        **_origin(run, recorded),
+    }
+
+
+def result_item(run: Run, recorded: Recorded[RunEnded]) -> Item:
+    end = recorded.event
+    result = end.result
+    short = None if result is None else caps.cut(result, caps.RESULT)
+    return {
+        **_key(keys.item_of_run(run.ref, keys.RESULT)),
+        **_present(
+            at=end.at,
+            result=short,
+            result_bytes=None if result is None else len(result.encode()),
+            cut=None if short == result else "result",
+            error=None if end.error is None else caps.cut(end.error, caps.RUN_ERROR),
+        ),
+        **_origin(run, recorded),
+    }
+
+
+def preview_entry(step: StepRow) -> list[Any]:
+    """[step_id, status letter, kind, milliseconds, cost or None, phase, agent or name]."""
+    return [
+        step.step_id,
+        step.status[0],
+        step.kind,
+        step.duration_ns // 1_000_000,
+        step.cost,
+        caps.cut(step.phase, caps.PREVIEW_NAME),
+        caps.cut(step.agent or step.name, caps.PREVIEW_NAME),
+    ]
+
+
+def parse_totals(item: Mapping[str, Any]) -> Totals:
+    """From TOTALS or SUMMARY: both carry the same attributes."""
+    numbers = {name: item[name] for name in Totals().as_attributes() if name in item}
+    cost = Decimal(numbers.pop("cost_usd_total", 0))
+    return Totals(**{name: int(value) for name, value in numbers.items()}, cost_usd_total=cost)
+
+
+def parse_live_totals(item: Mapping[str, Any]) -> LiveTotals:
+    return LiveTotals(
+        totals=parse_totals(item),
+        marks=_marks(item),
+        ended=item.get(TOTALS_ENDED, False),
+        preview_full=item.get(PREVIEW_FULL, False),
+    )
+
+
+def parse_preview(item: Mapping[str, Any]) -> Preview:
+    return Preview(length=len(item.get(PREVIEW_STEPS, ())), marks=_marks(item))
+
+
+def summary_item(run: Run, summary: Summary) -> Item:
+    return {
+        **_key(keys.item_of_run(run.ref, keys.SUMMARY)),
+        **summary.totals.as_attributes(),
+        "v": SCHEMA_VERSION,
+        "at_total": summary.at_total,
+        "fold_version": summary.fold_version,
+        "phases_summary": [
+            _present(
+                **{
+                    name: list(value) if isinstance(value, tuple) else value
+                    for name in phase.__slots__
+                    if (value := getattr(phase, name)) or name != "rolled_up"
+                }
+            )
+            for phase in summary.phases
+        ],
+        keys.EXPIRES: run.expires_at,
+    }
+
+
+def _key(key: keys.ItemKey) -> Item:
+    return {keys.PARTITION: key.partition, keys.SORT: key.sort}
+
+
+def _origin(run: Run, recorded: Recorded[Any]) -> Item:
+    return {
+        "digest": recorded.digest,
+        "pointer": str(recorded.pointer),
+        keys.EXPIRES: run.expires_at,
+    }
+
+
+def _present(**attributes: object) -> Item:
+    return {name: value for name, value in attributes.items() if value is not None}
+
+
+def _marks(item: Mapping[str, Any]) -> dict[int, bytes]:
+    return {
+        int(name.removeprefix(MARK_PREFIX)): bytes(value)
+        for name, value in item.items()
+        if name.startswith(MARK_PREFIX)
+    }
+
+
+def _leading_lines(lines: Sequence[str], limit: int) -> tuple[list[str], bool]:
+    """The first lines that fit, the last of them cut where it must be, and whether that is all."""
+    kept: list[str] = []
+    left = limit
+    for line in lines:
+        left -= 3  # what an element of a list costs beside its bytes
+        if left <= 0:
+            return kept, False
+        short = caps.cut(line, left)
+        kept.append(short)
+        if short != line:
+            return kept, False
+        left -= len(line.encode())
+    return kept, True
+
+
+def attributes_text(attributes: Mapping[str, object] | None, limit: int) -> str | None:
+    """Attributes as they stand on an item, or None without any."""
+    return caps.cut_attributes(attributes, limit)[0] if attributes else None
+
+
+def attributes_of(text: str | None) -> dict[str, object]:
+    return json.loads(text) if text else {}

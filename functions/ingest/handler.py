@@ -1,0 +1,109 @@
+"""Lambda entry: a batch of SQS messages, each recorded or returned for another delivery."""
+
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from functions.adapters import clients
+from functions.adapters.dynamodb import DynamoDBTable
+from functions.adapters.dynamodb_runs import DynamoDBRunStore
+from functions.adapters.s3 import S3ObjectStore
+from functions.adapters.settings import IngestSettings
+from functions.adapters.sqs import SqsDeadLetters
+from functions.adapters.telemetry import Telemetry
+from functions.core.errors import Unavailable
+from functions.ingest.record import RecordMessage, Result
+
+type Answer = Result | Exception
+type Spread = Callable[
+    [Callable[[dict[str, Any]], Answer], Iterable[dict[str, Any]]], Iterable[Answer]
+]
+
+_MESSAGES_AT_ONCE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Ingest:
+    record: RecordMessage
+    table: DynamoDBTable
+    telemetry: Telemetry
+    spread: Spread = map
+
+
+@cache
+def _ingest() -> Ingest:
+    settings = IngestSettings.from_environment()
+    table = DynamoDBTable(clients.dynamodb(), settings.table)
+    objects = S3ObjectStore(clients.s3(), settings.bucket)
+    return Ingest(
+        RecordMessage(
+            runs=DynamoDBRunStore(table, ThreadPoolExecutor(clients.CONCURRENCY).map),
+            objects=objects,
+            dead_letters=SqsDeadLetters(clients.sqs(), settings.dead_letter_queue_url, objects),
+            now_ns=time.time_ns,
+            retention_days=settings.retention_days,
+        ),
+        table,
+        Telemetry("ingest"),
+        ThreadPoolExecutor(_MESSAGES_AT_ONCE).map,
+    )
+
+
+def handle(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
+    return process(event, _ingest())
+
+
+def process(event: dict[str, Any], ingest: Ingest) -> dict[str, Any]:
+    """Record every message of the batch; the answer names those that must be delivered again."""
+    units = ingest.table.write_units
+    records = event["Records"]
+    answers = list(ingest.spread(lambda record: _attempt(record, ingest), records))
+    _report(answers, ingest, units)
+    return {
+        "batchItemFailures": [
+            {"itemIdentifier": record["messageId"]}
+            for record, answer in zip(records, answers, strict=True)
+            if isinstance(answer, Exception)
+        ]
+    }
+
+
+def _attempt(record: dict[str, Any], ingest: Ingest) -> Answer:
+    log = ingest.telemetry.logger
+    message = {"message_id": record["messageId"]}
+    try:
+        result = ingest.record(record["body"])
+    except Unavailable as failure:
+        log.warning("message will be delivered again", extra=message, exc_info=failure)
+        return failure
+    except Exception as defect:
+        log.exception("message could not be recorded", extra=message)
+        return defect
+    run = {"tenant_id": result.run.tenant_id, "run_id": result.run.run_id} if result.run else {}
+    for refusal in result.refusals:
+        why = {"reason": refusal.reason, "field": refusal.field, "detail": refusal.detail}
+        log.warning("rejected", extra={**message, **run, **why})
+    if result.conflicts:
+        log.warning("conflict", extra={**message, **run, "ids": result.conflicts[:10]})
+    return result
+
+
+def _report(answers: list[Answer], ingest: Ingest, units_before: float) -> None:
+    results = [answer for answer in answers if isinstance(answer, Result)]
+    ingest.telemetry.emit(
+        {
+            "Messages": len(answers),
+            "MessagesFailed": len(answers) - len(results),
+            "StepsStored": sum(result.stored for result in results),
+            "Duplicates": sum(result.duplicates for result in results),
+            "Conflicts": sum(len(result.conflicts) for result in results),
+            "AfterDeletion": sum(result.after_deletion for result in results),
+            "PayloadBytes": sum(result.payload_bytes for result in results),
+            "WriteUnits": ingest.table.write_units - units_before,
+        },
+        {"StoreLag": [r.store_lag_ms for r in results if r.store_lag_ms is not None]},
+        [refusal.reason for result in results for refusal in result.refusals],
+    )

@@ -1,0 +1,257 @@
+"""Record one message: its object first, then its items, the run last.
+
+Everything here may run again, and at the same time as itself: an object's name holds the hash of
+its bytes, an item is written once per id, and what two writers could decide differently is decided
+by order of (at, digest).
+"""
+
+import gzip
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from runtally import wire
+from runtally.wire import Event, Head, Message, RunEnded, RunEvent, RunLog, RunStarted, Step
+
+from functions.core import caps, items, keys
+from functions.core.errors import Rejected
+from functions.core.keys import Pointer, RunRef
+from functions.core.model import End, Order, Outcome, Run, RunStatus, Start
+from functions.core.ports import DeadLetters, ObjectStore, Recorded, Refusal, RunStore
+
+_SECOND: Final = 1_000_000_000
+_DAY_S: Final = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of one message. Counts are of steps and logs; lag is from step end to stored."""
+
+    run: RunRef | None = None
+    stored: int = 0
+    duplicates: int = 0
+    conflicts: tuple[str, ...] = ()
+    after_deletion: int = 0
+    payload_bytes: int = 0
+    store_lag_ms: int | None = None
+    refusals: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Line[E]:
+    """An accepted event and the bytes that are stored of it."""
+
+    event: E
+    text: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RecordMessage:
+    runs: RunStore
+    objects: ObjectStore
+    dead_letters: DeadLetters
+    now_ns: Callable[[], int]
+    retention_days: int
+
+    def __call__(self, body: str) -> Result:
+        """Store what can be stored; what never can goes to the dead letters with the whole body.
+
+        Raises Unavailable when the message must be delivered again.
+        """
+        refusals: list[Refusal] = []
+        result = Result()
+        try:
+            message = self._open(body)
+            lines = self._accept(message, refusals)
+            if lines and message.head.run_id is not None:
+                ref = RunRef(message.head.tenant_id, message.head.run_id)
+                result = self._store(ref, message.head.buckets, lines)
+        except Rejected as rejected:
+            refusals.append(_refusal(rejected))
+        if refusals:
+            self.dead_letters.put_dead_letter(body, refusals)
+        return replace(result, refusals=tuple(refusals))
+
+    def _open(self, body: str) -> Message:
+        message = wire.open_message(body)
+        return (
+            message
+            if message.head.claim is None
+            else self._redeem(message.head, message.head.claim)
+        )
+
+    def _redeem(self, head: Head, claim: wire.Claim) -> Message:
+        """The message that a claim stands for: only this run's own, intact, and of bounded size."""
+        ref = RunRef(head.tenant_id, head.run_id or "")
+        if claim.key != keys.inbox_prefix(ref) + claim.sha256:
+            raise Rejected("invalid_claim", "claim.key", "outside the inbox of this run")
+        if claim.bytes > wire.CLAIM_LIMIT_BYTES:
+            raise Rejected("invalid_claim", "claim.bytes", f"over {wire.CLAIM_LIMIT_BYTES:,} bytes")
+        content = self.objects.get_claimed(claim.key, claim.bytes)
+        if hashlib.sha256(content).hexdigest() != claim.sha256:
+            raise Rejected("invalid_claim", "claim.sha256", "the object holds other bytes")
+        inner = wire.open_message(content)
+        if inner.head != _without_claim(head):
+            raise Rejected("invalid_claim", "claim", "its envelope differs from the one outside")
+        return inner
+
+    def _accept(self, message: Message, refusals: list[Refusal]) -> list[Line[RunEvent]]:
+        accepted: list[Line[RunEvent]] = []
+        for index, text in enumerate(message.lines):
+            try:
+                accepted.append(Line(self._event(message.head, text, f"events[{index}]"), text))
+            except Rejected as rejected:
+                refusals.append(_refusal(rejected))
+        return accepted
+
+    def _event(self, head: Head, text: bytes, field: str) -> RunEvent:
+        event = wire.decode_event(text, field)
+        if isinstance(event, wire.InvocationEnded):
+            raise Rejected("unsupported", f"{field}.type", "no service entry awaits this")
+        if head.run_id is None:
+            raise Rejected("invalid_field", "run_id", "missing required field `run_id`")
+        self._refuse_if_expired(event, field)
+        return event
+
+    def _refuse_if_expired(self, event: RunEvent, field: str) -> None:
+        horizon = self.now_ns() - self.retention_days * _DAY_S * _SECOND
+        for name, at in _times(event).items():
+            if at < horizon:
+                detail = f"older than the retention of {self.retention_days} days"
+                raise Rejected("too_old", f"{field}.{name}", detail)
+
+    def _store(self, ref: RunRef, buckets: int, lines: Sequence[Line[RunEvent]]) -> Result:
+        expires_at = self.now_ns() // _SECOND + self.retention_days * _DAY_S
+        start = _start_in(lines)
+        known = self.runs.load_run(ref)
+        if known is None:
+            opened = Run(ref, buckets, start, expires_at)
+            known = self.runs.open_run(opened) or opened
+        if known.deleted:
+            return Result(run=ref, after_deletion=len(lines))
+        run = replace(known, expires_at=max(expires_at, known.expires_at))
+        recorded = self._put_object(run, lines)
+        result = self._append(run, recorded)
+        self._settle_run(known, run, start, recorded)
+        return result
+
+    def _put_object(self, run: Run, lines: Sequence[Line[RunEvent]]) -> list[Recorded[RunEvent]]:
+        """One object for all lines, a gzip member each, so that a byte range is a whole line."""
+        members = [gzip.compress(line.text + b"\n", mtime=0) for line in lines]
+        content = b"".join(members)
+        first = next((line.event.step_id for line in lines if isinstance(line.event, Step)), None)
+        prefix = first or min(_times(lines[0].event).values())
+        name = f"{prefix}-{hashlib.sha256(content).hexdigest()[:8]}"
+        self.objects.put_object(keys.object_of_run(run.ref, name), content, run.buckets)
+        recorded: list[Recorded[RunEvent]] = []
+        offset = 0
+        for line, member in zip(lines, members, strict=True):
+            pointer = Pointer(name, offset, len(member))
+            recorded.append(Recorded(line.event, wire.digest(line.text), pointer))
+            offset += len(member)
+        return recorded
+
+    def _append(self, run: Run, recorded: Sequence[Recorded[RunEvent]]) -> Result:
+        steps, repeated = _first_of_each_id(_only(Step, recorded), lambda step: step.step_id)
+        outcomes = list(zip(steps, self.runs.append_steps(run, steps), strict=True)) + repeated
+        new = [step.event for step, outcome in outcomes if outcome is Outcome.STORED]
+        logs, repeated_logs = _first_of_each_id(_only(RunLog, recorded), lambda log: log.log_id)
+        of_logs = [(log, self.runs.append_log(run, log)) for log in logs] + repeated_logs
+        conflicts = [
+            *(step.event.step_id for step, outcome in outcomes if outcome is Outcome.CONFLICT),
+            *(log.event.log_id for log, outcome in of_logs if outcome is Outcome.CONFLICT),
+        ]
+        every = [outcome for _, outcome in outcomes] + [outcome for _, outcome in of_logs]
+        newest = max((step.ended_at for step in new), default=None)
+        return Result(
+            run=run.ref,
+            stored=len(new),
+            duplicates=every.count(Outcome.DUPLICATE),
+            conflicts=tuple(conflicts),
+            payload_bytes=sum(len(bytes(step.payload)) for step in new if step.payload),
+            store_lag_ms=None if newest is None else (self.now_ns() - newest) // 1_000_000,
+        )
+
+    def _settle_run(
+        self, known: Run, run: Run, start: Start, recorded: Sequence[Recorded[RunEvent]]
+    ) -> None:
+        """RUN last, when all it speaks of is stored; a result before the end that it belongs to."""
+        ends = _only(RunEnded, recorded)
+        for end in ends:
+            if end.event.result is not None or end.event.error is not None:
+                self.runs.put_result(run, end)
+        if known.start.yields_to(start):
+            self.runs.replace_start(run, start)
+        first_end = min(map(_end_of, ends), key=lambda end: end.order, default=None)
+        if first_end and (known.end is None or known.end.yields_to(first_end)):
+            self.runs.end_run(run, first_end)
+        elif run.expires_at - known.expires_at > _DAY_S:
+            self.runs.extend_retention(run)
+
+
+def _without_claim(head: Head) -> Head:
+    return Head(v=head.v, tenant_id=head.tenant_id, run_id=head.run_id, buckets=head.buckets)
+
+
+def _refusal(rejected: Rejected) -> Refusal:
+    return Refusal(rejected.reason, rejected.field, rejected.detail)
+
+
+def _times(event: Event) -> dict[str, int]:
+    match event:
+        case Step():
+            return {"started_at": event.started_at, "ended_at": event.ended_at}
+        case RunStarted() | RunLog() | RunEnded():
+            return {"at": event.at}
+    return {}
+
+
+def _start_in(lines: Sequence[Line[RunEvent]]) -> Start:
+    """The start that a message tells of; without one, an implicit start at its earliest time."""
+    starts = [
+        Start(
+            order=Order(event.at, wire.digest(line.text)),
+            pipeline=caps.cut(event.pipeline, caps.NAME),
+            session_id=None if event.session_id is None else caps.cut(event.session_id, caps.NAME),
+            attributes=items.attributes_text(event.attributes, caps.RUN_ATTRIBUTES),
+            stale_after_s=event.stale_after_s,
+        )
+        for line in lines
+        if isinstance(event := line.event, RunStarted)
+    ]
+    if starts:
+        return min(starts, key=lambda start: start.order)
+    earliest = min(min(_times(line.event).values()) for line in lines)
+    return Start(order=Order(earliest, ""), implicit=True)
+
+
+def _end_of(recorded: Recorded[RunEnded]) -> End:
+    end = recorded.event
+    return End(
+        order=Order(end.at, recorded.digest),
+        status=RunStatus(end.status),
+        error=None if end.error is None else caps.cut(end.error, caps.ERROR),
+    )
+
+
+def _only[E](kind: type[E], recorded: Iterable[Recorded[RunEvent]]) -> list[Recorded[E]]:
+    return [
+        Recorded(one.event, one.digest, one.pointer)
+        for one in recorded
+        if isinstance(one.event, kind)
+    ]
+
+
+def _first_of_each_id[E](
+    recorded: Sequence[Recorded[E]], id_of: Callable[[E], str]
+) -> tuple[list[Recorded[E]], list[tuple[Recorded[E], Outcome]]]:
+    """Within a message too the first of an id wins; the others are told apart as the table would."""
+    first: dict[str, Recorded[E]] = {}
+    others: list[tuple[Recorded[E], Outcome]] = []
+    for one in recorded:
+        winner = first.setdefault(id_of(one.event), one)
+        if winner is not one:
+            same = winner.digest == one.digest
+            others.append((one, Outcome.DUPLICATE if same else Outcome.CONFLICT))
+    return list(first.values()), others

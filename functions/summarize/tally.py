@@ -1,0 +1,123 @@
+"""Count what the stream brings, exactly once, and see to it that an ended run gets its summary.
+
+Exactly once stands on the watermark: a bucket's mark on TOTALS says how far its stream has been
+counted, and the same write moves the mark and adds the sums. It needs the order of the stream per
+partition key, which one batch at a time per shard keeps.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from functions.core import caps
+from functions.core.changes import Change, StepStored
+from functions.core.errors import Unavailable
+from functions.core.keys import RunRef
+from functions.core.model import LiveTotals, Run, StepRow, Totals
+from functions.core.ports import RecountQueue, TotalsStore
+from functions.summarize.recount import Recount
+
+RECOUNT_HERE = 2_000
+"""Steps up to which an ended run is recounted at once, in the invocation that saw it end."""
+RECOUNT_HERE_PER_INVOCATION = 5_000
+
+
+@dataclass(slots=True)
+class Tallied:
+    """What became of a batch; `failed` holds the first position of every run to be tried again."""
+
+    recounts: int = 0
+    recount_requests: int = 0
+    drift: int = 0
+    recounted_steps: int = 0
+    counted: list[StepRow] = field(default_factory=list)
+    failed: dict[int, Unavailable] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    totals: TotalsStore
+    recounts: RecountQueue
+    recount: Recount
+
+    def __call__(self, changes: Sequence[Change]) -> Tallied:
+        """Apply the changes of one batch, run by run; a run that fails costs the others nothing."""
+        by_run: dict[RunRef, list[Change]] = {}
+        for change in changes:
+            by_run.setdefault(change.ref, []).append(change)
+        tallied = Tallied()
+        for ref, of_run in by_run.items():
+            try:
+                self._count(ref, of_run, tallied)
+            except Unavailable as failure:
+                tallied.failed[of_run[0].position] = failure
+        return tallied
+
+    def _count(self, ref: RunRef, changes: Sequence[Change], tallied: Tallied) -> None:
+        run = self.totals.load_run(ref)
+        if run is None or run.deleted:
+            return
+        steps = [change for change in changes if isinstance(change, StepStored)]
+        live: LiveTotals | None = None
+        for bucket in sorted({step.bucket for step in steps}):
+            # By mark, which also makes a record that comes twice in one batch count once.
+            of_bucket = {step.mark: step for step in steps if step.bucket == bucket}
+            live = self._count_bucket(run, bucket, dict(sorted(of_bucket.items())), tallied)
+        if len(steps) < len(changes):
+            self._summarize(run, tallied)
+        elif live and live.ended:
+            # Also when none of the steps was new: the invocation that counted them may have died
+            # before it asked.
+            self.recounts.request_recount(ref, live.totals.agents_total)
+            tallied.recount_requests += 1
+
+    def _count_bucket(
+        self, run: Run, bucket: int, steps: dict[bytes, StepStored], tallied: Tallied
+    ) -> LiveTotals:
+        pending = steps
+        while True:
+            marks = list(pending)
+            sums = Totals.of([step.step for step in pending.values()])
+            added, live = self.totals.add_to_totals(run, bucket, sums, marks[0], marks[-1])
+            if not added:
+                pending = _above(live.marks.get(bucket, b""), pending)
+            if added or not pending:
+                break
+        tallied.counted += [step.step for step in pending.values()]
+        # All of the batch, not only what was new to TOTALS: the preview has a mark of its own,
+        # and an invocation may have died between the two writes.
+        if not live.preview_full:
+            self._extend_preview(run, bucket, steps)
+        return live
+
+    def _extend_preview(self, run: Run, bucket: int, steps: dict[bytes, StepStored]) -> None:
+        pending = steps
+        room = caps.PREVIEW_ENTRIES
+        while pending and room > 0:
+            marks = list(pending)
+            shown = [step.step for step in pending.values()][:room]
+            added, preview = self.totals.extend_preview(run, bucket, shown, marks[0], marks[-1])
+            room = caps.PREVIEW_ENTRIES - preview.length
+            if added:
+                break
+            pending = _above(preview.marks.get(bucket, b""), pending)
+        if room <= 0:
+            # A refused write is billed for the whole item: never try again.
+            self.totals.mark_preview_full(run)
+
+    def _summarize(self, run: Run, tallied: Tallied) -> None:
+        """The run ended: recount it here when it is small, else through the queue."""
+        total = self.totals.mark_ended(run).totals.agents_total
+        budget = RECOUNT_HERE_PER_INVOCATION - tallied.recounted_steps
+        if total <= min(RECOUNT_HERE, budget):
+            recounted = self.recount(run.ref, None)
+            if recounted:
+                tallied.recounts += 1
+                tallied.recounted_steps += recounted.steps
+                tallied.drift += recounted.drift
+        else:
+            self.recounts.request_recount(run.ref, total)
+            tallied.recount_requests += 1
+
+
+def _above(mark: bytes, steps: dict[bytes, StepStored]) -> dict[bytes, StepStored]:
+    return {position: step for position, step in steps.items() if position > mark}

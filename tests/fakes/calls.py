@@ -1,0 +1,37 @@
+"""What the fakes of AWS services share: errors as botocore raises them, and a hook on every call."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from botocore.exceptions import ClientError
+
+type Hook = Callable[[str, Literal["before", "after"]], None]
+"""Called around each request with `service.operation`; may raise, to fail or to kill there."""
+
+
+def client_error(operation: str, code: str, message: str = "", **more: Any) -> ClientError:
+    status = 500 if code in {"InternalServerError", "SlowDown", "ServiceUnavailable"} else 400
+    return ClientError(
+        {
+            "Error": {"Code": code, "Message": message or code},
+            "ResponseMetadata": {"HTTPStatusCode": status},
+            **more,
+        },  # type: ignore[arg-type]
+        operation,
+    )
+
+
+class Calls:
+    """Counts and announces requests. `hook` is asked before a request is applied and after."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+        self.hook: Hook = lambda call, when: None
+
+    def __call__[T](self, call: str, apply: Callable[[], T]) -> T:
+        self.made.append(call)
+        self.hook(call, "before")
+        try:
+            return apply()
+        finally:
+            self.hook(call, "after")  # a refusal too is an answer that may be lost

@@ -1,0 +1,256 @@
+"""DynamoDB in memory: one table, its stream, its write units, at the interface of boto3's client."""
+
+import base64
+import copy
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+from tests.fakes import expressions
+from tests.fakes.calls import Calls, client_error
+from tests.fakes.expressions import InvalidExpression, Item, Value
+
+ITEM_LIMIT = 400 * 1024
+STREAM_ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/t/stream/2026-01-02T03:04:05.678"
+INDEXES = {
+    "GSI1": ("GSI1PK", "GSI1SK", ("status", "pipeline")),
+    "GSI2": ("GSI2PK", "GSI2SK", ()),
+}
+
+
+class MemoryDynamoDB:
+    """The requests that runtally makes, with the answers that AWS documents.
+
+    `page_bytes` is how much a Query reads before it pages (1 MB at AWS). The stream keeps, per
+    partition key, the order of changes; a write that changes nothing leaves no record.
+    """
+
+    def __init__(self, calls: Calls | None = None, page_bytes: int = 1024 * 1024) -> None:
+        self.calls = calls or Calls()
+        self.page_bytes = page_bytes
+        self.items: dict[tuple[str, str], Item] = {}
+        self.stream: list[dict[str, Any]] = []
+        self.write_units = 0
+        self._sequence = 10**20
+
+    def get_item(self, **request: Any) -> dict[str, Any]:
+        def apply() -> dict[str, Any]:
+            item = self.items.get(_key(request["Key"]))
+            if item is None:
+                return {}
+            return {"Item": copy.deepcopy(self._projected(item, request))}
+
+        return self.calls("dynamodb.get_item", apply)
+
+    def put_item(self, **request: Any) -> dict[str, Any]:
+        def apply() -> dict[str, Any]:
+            new = copy.deepcopy(request["Item"])
+            key = _key(new)
+            used = self._check("PutItem", key, request)
+            expressions.check_all_used(*_definitions(request), used)
+            return self._write("PutItem", key, new)
+
+        return self.calls("dynamodb.put_item", apply)
+
+    def update_item(self, **request: Any) -> dict[str, Any]:
+        def apply() -> dict[str, Any]:
+            key = _key(request["Key"])
+            used = self._check("UpdateItem", key, request)
+            names, values = _definitions(request)
+            old = self.items.get(key, copy.deepcopy(request["Key"]))
+            try:
+                new, also = expressions.updated(request["UpdateExpression"], old, names, values)
+                expressions.check_all_used(names, values, used | also)
+            except (InvalidExpression, ArithmeticError) as error:
+                raise client_error("UpdateItem", "ValidationException", str(error)) from error
+            answer = self._write("UpdateItem", key, copy.deepcopy(new))
+            return {**answer, "Attributes": copy.deepcopy(new)}
+
+        return self.calls("dynamodb.update_item", apply)
+
+    def delete_item(self, **request: Any) -> dict[str, Any]:
+        def apply() -> dict[str, Any]:
+            key = _key(request["Key"])
+            old = self.items.pop(key, None)
+            if old is not None:
+                self._record("REMOVE", key, old, None)
+            return {}
+
+        return self.calls("dynamodb.delete_item", apply)
+
+    def query(self, **request: Any) -> dict[str, Any]:
+        if request["KeyConditionExpression"] != "PK = :pk AND begins_with(SK, :sk)":
+            raise InvalidExpression(request["KeyConditionExpression"])
+
+        def apply() -> dict[str, Any]:
+            values = request["ExpressionAttributeValues"]
+            partition, prefix = values[":pk"]["S"], values[":sk"]["S"]
+            after = request.get("ExclusiveStartKey", {"SK": {"S": ""}})["SK"]["S"]
+            found = sorted(
+                sort
+                for pk, sort in self.items
+                if pk == partition and sort.startswith(prefix) and sort > after
+            )
+            page: list[Item] = []
+            size = 0
+            for sort in found:
+                item = self.items[partition, sort]
+                size += item_size(item)
+                page.append(copy.deepcopy(self._projected(item, request)))
+                if size >= self.page_bytes:
+                    last = {"PK": {"S": partition}, "SK": {"S": sort}}
+                    return {"Items": page, "LastEvaluatedKey": last}
+            return {"Items": page}
+
+        return self.calls("dynamodb.query", apply)
+
+    def _projected(self, item: Item, request: dict[str, Any]) -> Item:
+        if "ProjectionExpression" not in request:
+            return item
+        names = request["ExpressionAttributeNames"]
+        wanted = [names[part.strip()] for part in request["ProjectionExpression"].split(",")]
+        return {name: item[name] for name in wanted if name in item}
+
+    def _check(self, operation: str, key: tuple[str, str], request: dict[str, Any]) -> set[str]:
+        condition = request.get("ConditionExpression")
+        if not condition:
+            return set()
+        old = self.items.get(key, {})
+        try:
+            met, used = expressions.holds(condition, old, *_definitions(request))
+        except InvalidExpression as error:
+            raise client_error(operation, "ValidationException", str(error)) from error
+        if not met:
+            # A refused write is billed as if it had been done on the item that stands there.
+            self.write_units += _units(old, old)
+            wanted = request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
+            more = {"Item": copy.deepcopy(old)} if wanted and old else {}
+            raise client_error(operation, "ConditionalCheckFailedException", **more)
+        return used
+
+    def _write(self, operation: str, key: tuple[str, str], new: Item) -> dict[str, Any]:
+        _validate(operation, new)
+        old = self.items.get(key)
+        self.items[key] = new
+        units = _units(old or {}, new) + _index_units(old or {}, new)
+        self.write_units += units
+        if old != new:
+            self._record("MODIFY" if old else "INSERT", key, old, new)
+        return {"ConsumedCapacity": {"CapacityUnits": float(units)}}
+
+    def _record(
+        self, name: str, key: tuple[str, str], old: Item | None, new: Item | None
+    ) -> None:
+        self._sequence += 1
+        images = {"OldImage": old, "NewImage": new}
+        self.stream.append(
+            {
+                "eventID": f"{self._sequence:032x}",
+                "eventName": name,
+                "eventSource": "aws:dynamodb",
+                "eventSourceARN": STREAM_ARN,
+                "awsRegion": "us-east-1",
+                "eventVersion": "1.1",
+                "dynamodb": {
+                    "ApproximateCreationDateTime": 1_790_000_000,
+                    "Keys": {"PK": {"S": key[0]}, "SK": {"S": key[1]}},
+                    "SequenceNumber": str(self._sequence),
+                    "StreamViewType": "NEW_AND_OLD_IMAGES",
+                    **{k: as_lambda_delivers(v) for k, v in images.items() if v is not None},
+                },
+            }
+        )
+
+
+def as_lambda_delivers(item: Item) -> Item:
+    """Lambda's event is JSON, so bytes come as base64 text."""
+    return {name: _as_json(value) for name, value in item.items()}
+
+
+def _as_json(value: Value) -> Value:
+    ((kind, plain),) = value.items()
+    if kind == "B":
+        return {"B": base64.b64encode(plain).decode()}
+    if kind == "L":
+        return {"L": [_as_json(one) for one in plain]}
+    if kind == "M":
+        return {"M": as_lambda_delivers(plain)}
+    return value
+
+
+def item_size(item: Item) -> int:
+    """Bytes as AWS counts them:
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html"""
+    return sum(len(name.encode()) + _value_size(value) for name, value in item.items())
+
+
+def _value_size(value: Value) -> int:
+    ((kind, plain),) = value.items()
+    if kind == "S":
+        return len(plain.encode())
+    if kind == "B":
+        return len(plain)
+    if kind == "N":
+        digits = Decimal(plain).normalize().as_tuple().digits
+        return math.ceil(len(digits) / 2) + 1 + plain.startswith("-")
+    if kind == "L":
+        return 3 + sum(1 + _value_size(one) for one in plain)
+    if kind == "M":
+        return 3 + sum(1 + len(name.encode()) + _value_size(one) for name, one in plain.items())
+    return 1
+
+
+def _units(old: Item, new: Item) -> int:
+    return max(1, math.ceil(max(item_size(old), item_size(new)) / 1024))
+
+
+def _index_units(old: Item, new: Item) -> int:
+    """One write for each entry of an index that appears, goes or changes; a new key is two."""
+    units = 0
+    for partition, sort, included in INDEXES.values():
+        names = (partition, sort, "PK", "SK", *included)
+        before, after = (
+            {name: item[name] for name in names if name in item} if partition in item else None
+            for item in (old, new)
+        )
+        if before == after:
+            continue
+        moved = before and after and (before[partition], before[sort]) != (
+            after[partition],
+            after[sort],
+        )
+        units += 2 if moved else 1
+    return units
+
+
+def _validate(operation: str, item: Item) -> None:
+    if item_size(item) > ITEM_LIMIT:
+        raise client_error(operation, "ValidationException", "Item size has exceeded 400 KB")
+    for name, limit in (("PK", 2048), ("SK", 1024), ("GSI1SK", 1024), ("GSI2SK", 1024)):
+        if name in item and not 0 < len(item[name]["S"].encode()) <= limit:
+            raise client_error(operation, "ValidationException", f"{name} out of bounds")
+    for value in item.values():
+        _validate_numbers(operation, value)
+
+
+def _validate_numbers(operation: str, value: Value) -> None:
+    ((kind, plain),) = value.items()
+    if kind == "N":
+        number = Decimal(plain)
+        if not number.is_finite() or len(number.normalize().as_tuple().digits) > 38:
+            raise client_error(operation, "ValidationException", "more than 38 digits")
+    parts: Sequence[Value] = plain if kind == "L" else list(plain.values()) if kind == "M" else ()
+    for part in parts:
+        _validate_numbers(operation, part)
+
+
+def _key(attributes: Item) -> tuple[str, str]:
+    return attributes["PK"]["S"], attributes["SK"]["S"]
+
+
+def _definitions(request: dict[str, Any]) -> tuple[dict[str, str], dict[str, Value]]:
+    return (
+        request.get("ExpressionAttributeNames", {}),
+        request.get("ExpressionAttributeValues", {}),
+    )

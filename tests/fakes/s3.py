@@ -1,0 +1,34 @@
+"""S3 in memory: one bucket, at the interface of boto3's client."""
+
+import io
+from typing import Any
+
+from tests.fakes.calls import Calls, client_error
+
+
+class MemoryS3:
+    def __init__(self, calls: Calls | None = None) -> None:
+        self.calls = calls or Calls()
+        self.objects: dict[str, bytes] = {}
+        self.metadata: dict[str, dict[str, str]] = {}
+
+    def put_object(self, **request: Any) -> dict[str, Any]:
+        def apply() -> dict[str, Any]:
+            key = request["Key"]
+            if request.get("IfNoneMatch") == "*" and key in self.objects:
+                raise client_error("PutObject", "PreconditionFailed")
+            self.objects[key] = bytes(request["Body"])
+            self.metadata[key] = request.get("Metadata", {})
+            return {}
+
+        return self.calls("s3.put_object", apply)
+
+    def get_object(self, **request: Any) -> dict[str, Any]:
+        def apply() -> dict[str, Any]:
+            key = request["Key"]
+            if key not in self.objects:
+                raise client_error("GetObject", "NoSuchKey")
+            content = self.objects[key]
+            return {"Body": io.BytesIO(content), "ContentLength": len(content)}
+
+        return self.calls("s3.get_object", apply)

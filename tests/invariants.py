@@ -1,0 +1,86 @@
+"""DESIGN's invariants, as checks on a MemoryStage: what must hold always, and what at rest."""
+
+from decimal import Decimal
+from typing import Any
+
+from functions.core import items, keys
+from functions.core.items import Item
+from functions.core.keys import RunRef
+from functions.core.model import StepRow, Totals
+from runtally import wire
+from tests.fakes.dynamodb import item_size
+from tests.memory_stage import MemoryStage
+
+_BOOKKEEPING = ("pointer", "at_total", "preview_full")
+
+
+def pointers_hold(stage: MemoryStage, run: RunRef) -> None:
+    """I6: what a pointer names exists, and its line has the item's digest. At every moment."""
+    for item in stage.items_of(run):
+        if "pointer" in item:
+            line = stage.line_behind(run, item["pointer"])
+            assert wire.digest(line) == item["digest"], item["SK"]
+
+
+def caps_hold(stage: MemoryStage) -> None:
+    """Every item of a run under 100 KB, a step under 4 KB, a log under 17 KB. At every moment."""
+    for (_, sort), item in stage.dynamodb.items.items():
+        limit = 100_000
+        if sort.startswith(keys.STEP_PREFIX):
+            limit = 4_096
+        elif sort.startswith(keys.LOG_PREFIX):
+            limit = 17_000
+        assert item_size(item) < limit, (sort, item_size(item))
+
+
+def counted_exactly(stage: MemoryStage, run: RunRef, steps: list[wire.Step]) -> None:
+    """I3, I4, I5 at rest, against sums over what was sent, made here and not by the code's fold."""
+    totals = stage.item(run, keys.TOTALS) or {}
+    expected = sums_of(steps)
+    assert _sums_in(totals) == expected
+    preview = (stage.item(run, keys.PREVIEW) or {}).get("agents", [])
+    assert len(preview) == min(100, len(steps))
+    assert len({entry[0] for entry in preview}) == len(preview)
+    assert {entry[0] for entry in preview} <= {step.step_id for step in steps}
+    record = stage.item(run, keys.RUN)
+    if record and "end" in record:
+        summary = stage.item(run, keys.SUMMARY)
+        assert summary is not None
+        assert _sums_in(summary) == expected
+        assert sum(phase["calls"] for phase in summary["phases_summary"]) == len(steps)
+
+
+def sums_of(steps: list[wire.Step]) -> dict[str, Any]:
+    costs = [Decimal(step.cost_usd) for step in steps if step.cost_usd is not None]
+    return {
+        "agents_total": len(steps),
+        "failed_total": len([s for s in steps if s.status == "failed"]),
+        "cancelled_total": len([s for s in steps if s.status == "cancelled"]),
+        "cost_usd_total": sum(costs, Decimal(0)),
+        "cost_unknown_total": len(steps) - len(costs),
+        "input_tokens": sum(s.input_tokens or 0 for s in steps),
+        "output_tokens": sum(s.output_tokens or 0 for s in steps),
+        "cached_tokens": sum(s.cached_tokens or 0 for s in steps),
+    }
+
+
+def final_state(stage: MemoryStage, run: RunRef) -> dict[tuple[str, str], Any]:
+    """All items of a run without what may differ between equal histories: where a line lies,
+    how far marks are, and the order of the preview."""
+    state: dict[tuple[str, str], Any] = {}
+    for item in stage.items_of(run):
+        kept = {
+            name: value
+            for name, value in item.items()
+            if name not in _BOOKKEEPING and not name.startswith(items.MARK_PREFIX)
+        }
+        if item["SK"] == keys.PREVIEW:
+            kept["agents"] = sorted(kept["agents"])
+        state[item["PK"], item["SK"]] = kept
+    return state
+
+
+def _sums_in(item: Item) -> dict[str, Any]:
+    return {name: item.get(name, 0) for name in sums_of([])}
+
+

@@ -1,0 +1,335 @@
+"""What recording one message accepts, refuses, cuts and leaves alone."""
+
+import hashlib
+import json
+from typing import Any
+
+import pytest
+
+from functions.core import keys
+from functions.core.keys import RunRef
+from runtally import wire
+from tests import build, invariants
+from tests.build import RUN, T0
+from tests.fakes.calls import client_error
+from tests.fakes.dynamodb import item_size
+from tests.memory_stage import MemoryStage
+
+
+def raw_step(n: int = 1, **changes: Any) -> dict[str, Any]:
+    event: dict[str, Any] = json.loads(wire.encode_event(build.step(n)))
+    return event | changes
+
+
+def raw_body(*events: Any, **changes: Any) -> str:
+    envelope = {"v": 1, "tenant_id": "acme", "run_id": "run-1", "events": list(events)}
+    return json.dumps(envelope | changes)
+
+
+def claim_body(key: str, content: bytes, **changes: Any) -> str:
+    claim = {"key": key, "sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+    envelope = {"v": 1, "tenant_id": "acme", "run_id": "run-1"}
+    return json.dumps(envelope | {"claim": claim | changes})
+
+
+REFUSED: dict[str, tuple[str, str, str]] = {
+    "negative cost": (raw_body(raw_step(cost_usd="-1")), "invalid_field", "events[0].cost_usd"),
+    "19 decimals": (
+        raw_body(raw_step(cost_usd="0." + "1" * 19)), "invalid_field", "events[0].cost_usd",
+    ),
+    "cost as a boolean": (
+        raw_body(raw_step(cost_usd=True)), "invalid_field", "events[0].cost_usd",
+    ),
+    "cost as a number": (raw_body(raw_step(cost_usd=0.1)), "invalid_field", "events[0].cost_usd"),
+    "cost 'NaN'": (raw_body(raw_step(cost_usd="NaN")), "invalid_field", "events[0].cost_usd"),
+    "cost NaN": (
+        raw_body(raw_step(cost_usd=float("nan"))), "not_finite", "events[0].cost_usd",
+    ),
+    "infinite attribute": (
+        raw_body(raw_step(attributes={"x": float("inf")})), "not_finite", "events[0].x",
+    ),
+    "# in the run id": (raw_body(raw_step(), run_id="a#b"), "invalid_field", "run_id"),
+    "/ in the tenant id": (raw_body(raw_step(), tenant_id="a/b"), "invalid_field", "tenant_id"),
+    "dots for a tenant": (raw_body(raw_step(), tenant_id=".."), "invalid_field", "tenant_id"),
+    "line feed after the id": (raw_body(raw_step(), run_id="a\n"), "invalid_field", "run_id"),
+    "32-byte step id": (
+        raw_body(raw_step(step_id="1" * 19 + "-" + "a" * 12)), "invalid_field",
+        "events[0].step_id",
+    ),
+    "65 buckets": (raw_body(raw_step(), buckets=65), "invalid_field", "buckets"),
+    "unknown type": (raw_body({"type": "step.updated"}), "unknown_type", "events[0].type"),
+    "unknown version": (raw_body(raw_step(), v=2), "unknown_version", "v"),
+    "no events": (raw_body(), "invalid_field", "events"),
+    "huge integer in a field": (
+        raw_body(raw_step()).replace('"kind"', f'"input_tokens":{"9" * 5000},"kind"'),
+        "invalid_field", "events[0].input_tokens",
+    ),
+    "1970": (raw_body(raw_step(started_at=0)), "too_old", "events[0].started_at"),
+    "truncated": (raw_body(raw_step())[:-3], "not_json", "message"),
+    "invocation before service entries": (
+        raw_body({"type": "invocation.ended", "invocation_id": "i", "status": "failed"}),
+        "unsupported", "events[0].type",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=str)
+def test_what_can_never_be_accepted_is_dead_lettered_with_reason_field_and_body(case: str) -> None:
+    body, reason, field = REFUSED[case]
+    stage = MemoryStage()
+    assert stage.ingest(body) == []
+    (letter,) = stage.dead_letters()
+    assert (letter["reason"], letter["field"], letter["body"]) == (reason, field, body)
+    assert stage.dynamodb.items == {}
+
+
+@pytest.mark.parametrize("case", [c for c in REFUSED if REFUSED[c][2].startswith("events[0].")])
+def test_the_good_events_of_a_message_with_a_refused_one_are_kept(case: str) -> None:
+    body, _, _ = REFUSED[case]
+    good = json.dumps(raw_step(2))
+    stage = MemoryStage()
+    assert stage.ingest(body.replace('"events": [', f'"events": [{good},', 1)) == []
+    assert [i["SK"] for i in stage.items_of(RUN, "AGENT#")] == [f"AGENT#{build.step_id(2)}"]
+    assert len(stage.dead_letters()) == 1
+    assert stage.dead_letters()[0]["field"].startswith("events[1]")
+
+
+def test_a_refused_body_too_large_for_the_dead_letter_queue_lies_in_the_bucket() -> None:
+    body = raw_body(raw_step(cost_usd="-1", payload="x" * 1_047_900))
+    assert len(body) <= wire.SQS_LIMIT_BYTES
+    stage = MemoryStage()
+    assert stage.ingest(body) == []
+    (letter,) = stage.dead_letters()
+    where = json.loads(letter["body"])["dead_letter"]
+    assert stage.s3.objects[where["key"]].decode() == body
+    assert (letter["reason"], letter["field"]) == ("invalid_field", "events[0].cost_usd")
+
+
+PAYLOADS: dict[str, tuple[str, str]] = {
+    "big integers stay": ("9007199254740993", "9007199254740993"),
+    "5,000 digits stay": ("9" * 5000, "9" * 5000),
+    "repeated keys stay": ('{"a":1,"a":2}', '{"a":1,"a":2}'),
+    "escapes stay": (r'"\u4f60\/\ud83d\ude00\\ud800"', r'"\u4f60\/\ud83d\ude00\\ud800"'),
+    "1e999 stays": ("[1e999]", "[1e999]"),
+    "not finite become strings": (
+        '[NaN,Infinity,-Infinity,"NaN"]', '["NaN","Infinity","-Infinity","NaN"]',
+    ),
+    "half a pair becomes U+FFFD": (r'"a\ud800b\udc00\u0041"', r'"a\ufffdb\ufffd\u0041"'),
+    "white space goes": ('{ "a" : [ 1 , 2 ] }', '{"a":[1,2]}'),
+    "200 levels stay": ("[" * 200 + "]" * 200, "[" * 200 + "]" * 200),
+    "201 levels become text": (
+        "[" * 201 + '"x"' + "]" * 201, json.dumps("[" * 201 + '"x"' + "]" * 201),
+    ),
+    "100,000 levels become text": (
+        "[" * 100_000 + "]" * 100_000, json.dumps("[" * 100_000 + "]" * 100_000),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PAYLOADS, ids=str)
+def test_json_in_is_json_out_but_for_what_strict_parsers_refuse(case: str) -> None:
+    """I11, F33, F34."""
+    sent, stored = PAYLOADS[case]
+    stage = MemoryStage()
+    body = raw_body(raw_step(1, payload="HERE"), raw_step(2)).replace('"HERE"', sent)
+    assert stage.ingest(body) == []
+    assert stage.dead_letters() == []
+    first, second = stage.items_of(RUN, "AGENT#")
+    line = stage.line_behind(RUN, first["pointer"]).decode()
+    assert line.endswith(f'"payload":{stored}}}')
+    assert first["payload_bytes"] == len(stored)
+    assert "payload_bytes" not in second
+    invariants.pointers_hold(stage, RUN)
+
+
+def test_half_a_pair_in_a_field_becomes_the_replacement_character() -> None:
+    stage = MemoryStage()
+    assert stage.ingest(raw_body(raw_step(name="a\ud800b"))) == []
+    (item,) = stage.items_of(RUN, "AGENT#")
+    assert item["name"] == "a\ufffdb"
+
+
+def test_a_claim_is_redeemed() -> None:
+    content = build.body(build.step(1, payload="长" * 700_000)).encode()
+    key = f"inbox/acme/run-1/{hashlib.sha256(content).hexdigest()}"
+    stage = MemoryStage()
+    stage.s3.objects[key] = content
+    assert stage.ingest(claim_body(key, content)) == []
+    (item,) = stage.items_of(RUN, "AGENT#")
+    assert item["payload_bytes"] == 2_100_002
+
+
+OTHER = build.body(build.step(1), run=RunRef("other", "run-1")).encode()
+MINE = build.body(build.step(1)).encode()
+SHA = hashlib.sha256(MINE).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (claim_body(f"inbox/other/run-1/{SHA}", MINE), "claim.key"),
+        (claim_body(f"inbox/acme/run-1/../../other/run-1/{SHA}", MINE), "claim.key"),
+        (claim_body("agent-runs/acme/run-1/x.json.gz", MINE), "claim.key"),
+        (claim_body(f"inbox/acme/run-1/{SHA}", MINE, bytes=65 * 2**20), "claim.bytes"),
+        (claim_body(f"inbox/acme/run-1/{SHA}", MINE, bytes=5), "claim.bytes"),
+        (claim_body("inbox/acme/run-1/" + "0" * 64, MINE, sha256="0" * 64), "claim.key"),
+        (claim_body("inbox/acme/run-1/" + "1" * 64, MINE, sha256="1" * 64), "claim.sha256"),
+        (
+            claim_body(f"inbox/acme/run-1/{hashlib.sha256(OTHER).hexdigest()}", OTHER),
+            "claim",
+        ),
+    ],
+)
+def test_a_claim_reaches_nothing_but_its_own_run(body: str, field: str) -> None:
+    stage = MemoryStage()
+    for content in (MINE, OTHER):
+        key = f"inbox/acme/run-1/{hashlib.sha256(content).hexdigest()}"
+        stage.s3.objects[key] = content
+    stage.s3.objects["inbox/acme/run-1/" + "1" * 64] = MINE
+    assert stage.ingest(body) == []
+    (letter,) = stage.dead_letters()
+    assert (letter["reason"], letter["field"]) == ("invalid_claim", field)
+    assert stage.dynamodb.items == {}
+
+
+def test_every_text_is_cut_on_the_item_and_whole_in_the_object() -> None:
+    long = "名" * 1_400
+    fields = ("name", "phase", "agent", "session_id", "model", "provider", "price_table")
+    step = build.step(
+        1,
+        **dict.fromkeys(fields, long),
+        error="错" * 170_000,
+        attributes={f"key {n}": "值" * 100 for n in range(40)},
+        kind="a" * 32,
+        status="cancelled",
+        parent_id=build.step_id(2)[:-8] + "z" * 11,
+        cost_usd="999999999999.999999999999999999",
+        cost_computed_usd="999999999999.999999999999999999",
+        **dict.fromkeys(("input_tokens", "output_tokens", "cached_tokens"), 10**12),
+        **dict.fromkeys(("cache_write_tokens", "reasoning_tokens"), 10**12),
+    )
+    run = RunRef("t" * 64, "r" * 128)
+    stage = MemoryStage()
+    assert stage.ingest(build.body(step, run=run, buckets=64)) == []
+    (item,) = stage.items_of(run, "AGENT#")
+    assert item_size(next(i for k, i in stage.dynamodb.items.items() if "AGENT" in k[1])) < 4_096
+    for field in fields:
+        assert item[field] == "名" * 42
+    assert item["error"] == "错" * 85
+    assert len(item["attributes"].encode()) <= 2_048
+    assert json.loads(item["attributes"])["key 0"] == "值" * 100
+    assert set(item["cut"].split(",")) == {*fields, "error", "attributes"}
+    whole = wire.decode_event(stage.line_behind(run, item["pointer"]), "")
+    assert whole == step
+
+
+def test_logs_and_results_over_their_caps_are_cut_flagged_and_whole_in_the_object() -> None:
+    stage = MemoryStage()
+    log = build.log(1, "short", "长" * 9_000, "never shown")
+    end = build.ended(result="果" * 100_000, error="e" * 10_000)
+    assert stage.ingest(build.body(log, end)) == []
+    (item,) = stage.items_of(RUN, "LOG#")
+    assert item["lines"][0] == "short"
+    assert len(item["lines"]) == 2
+    assert item["cut"] == "lines"
+    assert wire.decode_event(stage.line_behind(RUN, item["pointer"]), "") == log
+    result = stage.item(RUN, keys.RESULT)
+    assert result is not None
+    assert result["result"] == "果" * 24_000
+    assert result["result_bytes"] == 300_000
+    assert result["cut"] == "result"
+    assert wire.decode_event(stage.line_behind(RUN, result["pointer"]), "") == end
+    invariants.caps_hold(stage)
+
+
+def test_the_first_body_of_an_id_wins_and_another_is_a_conflict() -> None:
+    """F14: 25 messages with 3 equal step ids, two of them with different bodies."""
+    stage = MemoryStage()
+    bodies = [build.body(build.step(n)) for n in range(1, 23)]
+    first, other = build.step(50, name="first"), build.step(50, name="other")
+    assert stage.ingest(*bodies[:9]) == []
+    assert stage.ingest(*bodies[9:], build.body(first), build.body(other), build.body(first)) == []
+    steps = stage.items_of(RUN, "AGENT#")
+    assert len(steps) == 23
+    assert steps[-1]["name"] == "first"
+    result = stage.ingest_parts.record(build.body(other, build.step(50, name="third")))
+    assert (result.stored, result.duplicates) == (0, 0)
+    assert result.conflicts == (build.step_id(50),) * 2
+    assert stage.ingest_parts.record(build.body(first, first)).duplicates == 2
+
+
+def test_an_object_holds_a_message_and_is_named_after_its_first_step_and_its_bytes() -> None:
+    stage = MemoryStage()
+    stage.ingest(build.body(build.started(), build.step(3), build.step(2), buckets=4))
+    ((key, content),) = stage.s3.objects.items()
+    name = f"{build.step_id(3)}-{hashlib.sha256(content).hexdigest()[:8]}"
+    assert key == f"agent-runs/acme/run-1/{name}.json.gz"
+    assert stage.s3.metadata[key] == {"buckets": "4"}
+    for item in stage.items_of(RUN, "AGENT#"):
+        assert len(item["pointer"].encode()) <= 64
+        assert item["pointer"].startswith(name)
+
+
+def test_an_object_without_steps_is_named_after_its_time() -> None:
+    stage = MemoryStage()
+    stage.ingest(build.body(build.started()))
+    (key,) = stage.s3.objects
+    assert key.startswith(f"agent-runs/acme/run-1/{T0}-")
+
+
+def test_an_object_under_the_same_name_with_other_bytes_is_never_pointed_at() -> None:
+    """F11: 412 means read back and compare."""
+    stage = MemoryStage()
+    body = build.body(build.step(1))
+    stage.ingest(body)
+    (key,) = stage.s3.objects
+    stage.dynamodb.items.clear()
+    stage.s3.objects[key] = b"other bytes"
+    assert stage.ingest(body) == ["0"]
+    assert stage.items_of(RUN, "AGENT#") == []
+
+
+@pytest.mark.parametrize("code", ["ConditionalRequestConflict", "SlowDown"])
+def test_a_conflict_or_throttle_of_the_object_store_settles_nothing(code: str) -> None:
+    """F11: 409 is not 412."""
+    stage = MemoryStage()
+    body = build.body(build.step(1))
+
+    def fail_once(call: str, when: str) -> None:
+        if call == "s3.put_object":
+            stage.calls.hook = lambda call, when: None
+            raise client_error(call, code)
+
+    stage.calls.hook = fail_once
+    assert stage.ingest(body) == ["0"]
+    assert stage.items_of(RUN, "AGENT#") == []
+    assert stage.ingest(body) == []
+    invariants.pointers_hold(stage, RUN)
+
+
+def test_a_deleted_run_takes_nothing_more() -> None:
+    stage = MemoryStage()
+    stage.ingest(build.body(build.started()))
+    key = (keys.run_partition(RUN), keys.RUN)
+    stage.dynamodb.items[key]["deleted_at"] = {"N": "1"}
+    before = dict(stage.dynamodb.items)
+    result = stage.ingest_parts.record(build.body(build.step(1), build.ended()))
+    assert (result.after_deletion, result.stored) == (2, 0)
+    assert stage.dynamodb.items == before
+    assert len(stage.s3.objects) == 1
+
+
+def test_a_run_that_goes_on_for_long_is_kept_as_long_as_its_newest_step() -> None:
+    day = 86_400 * build.SECOND
+    stage = MemoryStage(retention_days=10)
+    stage.ingest(build.body(build.started()))
+    first = stage.item(RUN, keys.RUN)
+    stage.now_ns += day // 2
+    stage.ingest(build.body(build.step(1)))
+    assert first is not None
+    assert (stage.item(RUN, keys.RUN) or {})["expires_at"] == first["expires_at"]
+    stage.now_ns += 3 * day
+    stage.ingest(build.body(build.step(2)))
+    later = stage.item(RUN, keys.RUN)
+    assert later is not None
+    assert later["expires_at"] == stage.items_of(RUN, "AGENT#")[1]["expires_at"]
