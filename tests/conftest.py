@@ -11,5 +11,3 @@ settings.register_profile(
     "runtally", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile("runtally")
-
-

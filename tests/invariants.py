@@ -1,12 +1,11 @@
 """DESIGN's invariants, as checks on a MemoryStage: what must hold always, and what at rest."""
 
-from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from functions.core import items, keys
 from functions.core.items import Item
 from functions.core.keys import RunRef
-from functions.core.model import StepRow, Totals
 from runtally import wire
 from tests.fakes.dynamodb import item_size
 from tests.memory_stage import MemoryStage
@@ -51,12 +50,12 @@ def counted_exactly(stage: MemoryStage, run: RunRef, steps: list[wire.Step]) -> 
 
 
 def sums_of(steps: list[wire.Step]) -> dict[str, Any]:
-    costs = [Decimal(step.cost_usd) for step in steps if step.cost_usd is not None]
+    costs = [Fraction(step.cost_usd) for step in steps if step.cost_usd is not None]
     return {
         "agents_total": len(steps),
         "failed_total": len([s for s in steps if s.status == "failed"]),
         "cancelled_total": len([s for s in steps if s.status == "cancelled"]),
-        "cost_usd_total": sum(costs, Decimal(0)),
+        "cost_usd_total": sum(costs, Fraction(0)),
         "cost_unknown_total": len(steps) - len(costs),
         "input_tokens": sum(s.input_tokens or 0 for s in steps),
         "output_tokens": sum(s.output_tokens or 0 for s in steps),
@@ -82,5 +81,3 @@ def final_state(stage: MemoryStage, run: RunRef) -> dict[tuple[str, str], Any]:
 
 def _sums_in(item: Item) -> dict[str, Any]:
     return {name: item.get(name, 0) for name in sums_of([])}
-
-

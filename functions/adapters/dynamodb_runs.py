@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from runtally.wire import RunEnded, RunLog, Step
-
 from functions.adapters.dynamodb import NOT_THERE, DynamoDBTable, Refused
 from functions.core import items, keys
 from functions.core.errors import Unavailable
@@ -12,6 +10,7 @@ from functions.core.items import Item
 from functions.core.keys import RunRef
 from functions.core.model import End, Outcome, Run, Start
 from functions.core.ports import Recorded
+from runtally.wire import RunEnded, RunLog, Step
 
 type Spread = Callable[
     [Callable[[Item], Outcome | Unavailable], Iterable[Item]], Iterable[Outcome | Unavailable]
@@ -101,7 +100,7 @@ class DynamoDBRunStore:
         order: Item,
         remove: Sequence[str] = (),
     ) -> None:
-        """Change RUN if it lives and the condition holds; a run that is gone must be opened again."""
+        """Change RUN if it lives and the condition holds; one that is gone must be opened again."""
         expression = "SET " + ", ".join(f"#{name} = :{name}" for name in attributes)
         if remove:
             expression += " REMOVE " + ", ".join(f"#{name}" for name in remove)

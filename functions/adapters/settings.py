@@ -1,4 +1,4 @@
-"""What the stack tells a function about its surroundings; read when first needed, never at import."""
+"""What the stack tells a function about its surroundings; read when needed, never at import."""
 
 import os
 from dataclasses import dataclass

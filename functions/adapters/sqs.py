@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
-from runtally.wire import SQS_LIMIT_BYTES
 
 from functions.adapters.s3 import S3ObjectStore
 from functions.core import caps, keys
 from functions.core.errors import Unavailable
 from functions.core.keys import RunRef
 from functions.core.ports import Refusal
+from runtally.wire import SQS_LIMIT_BYTES
 
 if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient

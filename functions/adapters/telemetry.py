@@ -7,7 +7,7 @@ and costs as one. Payloads, keys and bodies are never logged.
 from collections.abc import Iterable, Mapping
 
 from aws_lambda_powertools.logging import Logger
-from aws_lambda_powertools.metrics import Metrics, MetricUnit, single_metric
+from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit, single_metric
 
 NAMESPACE = "runtally"
 
@@ -16,7 +16,6 @@ class Telemetry:
     def __init__(self, service: str) -> None:
         self.logger = Logger(service=service)
         self._service = service
-        self._metrics = Metrics(namespace=NAMESPACE, service=service)
 
     def emit(
         self,
@@ -24,15 +23,16 @@ class Telemetry:
         milliseconds: Mapping[str, Iterable[float]] | None = None,
         rejected: Iterable[str] = (),
     ) -> None:
-        """Publish counts that are not zero, each measured time, and one count a rejection reason."""
+        """Publish counts that are not zero, each measured time, and a count a rejection reason."""
+        metrics = EphemeralMetrics(namespace=NAMESPACE, service=self._service)
         for name, value in counts.items():
             if value:
-                self._metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
+                metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
         for name, times in (milliseconds or {}).items():
             for time in times:
-                self._metrics.add_metric(name=name, unit=MetricUnit.Milliseconds, value=time)
-        if self._metrics.metric_set:
-            self._metrics.flush_metrics()
+                metrics.add_metric(name=name, unit=MetricUnit.Milliseconds, value=max(0, time))
+        if metrics.metric_set:
+            metrics.flush_metrics()
         for reason in rejected:
             with single_metric(
                 name="Rejected", unit=MetricUnit.Count, value=1, namespace=NAMESPACE

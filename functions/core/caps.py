@@ -1,7 +1,8 @@
 """How large what we keep may become, in UTF-8 bytes, and the one way to cut text.
 
-What is cut on an item is uncut in the object of the same message. DynamoDB refuses items over 400 KB; these caps
-keep a step item under 1 KB in practice and 4 KB always, and every other item of a run under 100 KB.
+What is cut on an item is uncut in the object of the same message. DynamoDB refuses items over 400
+KB; these caps keep a step item under 1 KB in practice and 4 KB always, and every other item of a
+run under 100 KB.
 """
 
 import json
@@ -37,7 +38,8 @@ def cut(text: str, limit: int) -> str:
 def cut_attributes(attributes: Mapping[str, object] | Attributes, limit: int) -> tuple[str, int]:
     """As JSON text the leading attributes that fit `limit` bytes, and how many were left out.
 
-    Whole entries only, in the sender's order: a value cut in the middle would no longer be what was sent.
+    Whole entries only, in the sender's order: a value cut in the middle would no longer be what was
+    sent.
     """
     kept: list[str] = []
     size = 2

@@ -6,4 +6,5 @@ __all__ = ["Rejected", "Unavailable"]
 
 
 class Unavailable(Exception):  # noqa: N818 - the fact, as the handlers read it
-    """A service did not answer, or answered that it cannot now. Nothing is settled; trying again is safe."""
+    """A service did not answer, or answered that it cannot now. Nothing is settled; trying again is
+    safe."""

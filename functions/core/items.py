@@ -1,14 +1,13 @@
 """What stands on each item of a run: built from events, read back for those who count and show.
 
-Text is cut here, and only here, to the caps; `cut` names what was shortened. Absent means unknown or empty.
+Text is cut here, and only here, to the caps; `cut` names what was shortened. Absent means unknown
+or empty.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
-
-from runtally.wire import RunEnded, RunLog, Step
 
 from functions.core import caps, keys
 from functions.core.keys import RunRef
@@ -27,6 +26,7 @@ from functions.core.model import (
     Totals,
 )
 from functions.core.ports import Recorded
+from runtally.wire import RunEnded, RunLog, Step
 
 type Item = dict[str, Any]
 """Attribute names to str, int, Decimal, bool, bytes, None, and lists and dicts of these."""

@@ -1,7 +1,8 @@
 """Every key of the table and of the bucket, built and parsed here and nowhere else.
 
-The encoding is injective because no id may hold `#` or `/` (wire.TenantId, wire.RunId, wire.StepId), and a
-tenant's data sits behind the tenant's id, so that no key of one tenant can name an item of another.
+The encoding is injective because no id may hold `#` or `/` (wire.TenantId, wire.RunId,
+wire.StepId), and a tenant's data sits behind the tenant's id, so that no key of one tenant can name
+an item of another.
 """
 
 import zlib

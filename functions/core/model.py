@@ -1,4 +1,5 @@
-"""What the functions speak about: a run, its start and end, a step as counting sees it, totals, a summary.
+"""What the functions speak about: a run, its start and end, a step as counting sees it, totals, a
+summary.
 
 Times are integer nanoseconds since the epoch, money is Decimal and exact, sizes are bytes of UTF-8.
 """
@@ -35,7 +36,8 @@ class Outcome(StrEnum):
 
 
 class Order(NamedTuple):
-    """What decides between two starts, ends or results of one run: the smaller, whenever it arrives."""
+    """What decides between two starts, ends or results of one run: the smaller, whenever it
+    arrives."""
 
     at: int
     digest: str
@@ -43,7 +45,7 @@ class Order(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How a run began. An implicit one stands in until `run.started` arrives, and gives way to any."""
+    """How a run began. An implicit one stands in until `run.started` arrives."""
 
     order: Order
     pipeline: str = ""
@@ -101,7 +103,7 @@ class StepRow:
 
     @property
     def duration_ns(self) -> int:
-        """Never negative: a clock that was set back between start and end says nothing about time."""
+        """Never negative: a clock that was set back meanwhile says nothing about time."""
         return max(0, self.ended_at - self.started_at)
 
 
@@ -145,7 +147,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class LiveTotals:
-    """The TOTALS item: the sums so far, and how far the stream has been counted, bucket by bucket."""
+    """The TOTALS item: sums so far, and how far the stream has been counted, bucket by bucket."""
 
     totals: Totals = field(default_factory=Totals)
     marks: Mapping[int, bytes] = field(default_factory=dict)

@@ -1,4 +1,5 @@
-"""From all steps of a run to its phases: the fold behind SUMMARY, and the phase of a step in a tree."""
+"""From all steps of a run to its phases: the fold behind SUMMARY, and the phase of a step in a
+tree."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,9 +32,9 @@ def summarize_steps(steps: Sequence[StepRow], at_total: int) -> Summary:
 def phases_of(steps: Sequence[StepRow]) -> dict[str, str]:
     """The phase of each step, by step id.
 
-    Its own; else that of the nearest ancestor that has one; else the name of the outermost ancestor below the
-    root, itself included; else NO_PHASE. A parent that is not among the steps counts as a root, and a
-    cycle of parents as having none, so that any set of steps has an answer.
+    Its own; else that of the nearest ancestor that has one; else the name of the outermost ancestor
+    below the root, itself included; else NO_PHASE. A parent that is not among the steps counts as a
+    root, and a cycle of parents as having none, so that any set of steps has an answer.
     """
     by_id = {step.step_id: step for step in steps}
     own: dict[str, str] = {}
@@ -51,8 +52,8 @@ def phases_of(steps: Sequence[StepRow]) -> dict[str, str]:
 def _path_up(
     step: StepRow, by_id: Mapping[str, StepRow], known: Mapping[str, str]
 ) -> list[StepRow]:
-    """The step and its ancestors, as far up as they are not resolved yet; loops, not recursion: a chain
-    of parents may be as long as the run."""
+    """The step and its ancestors, as far up as they are not resolved yet; loops, not recursion: a
+    chain of parents may be as long as the run."""
     path: list[StepRow] = []
     seen: set[str] = set()
     node: StepRow | None = step

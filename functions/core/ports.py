@@ -1,14 +1,13 @@
-"""What the use cases need from the outside. docs/access-patterns.md describes each method's request.
+"""What the use cases need from the outside. docs/access-patterns.md describes each method's
+request.
 
-Every method may raise Unavailable: nothing is settled then, and the caller may repeat. None of them changes
-anything when it is repeated with the same arguments.
+Every method may raise Unavailable: nothing is settled then, and the caller may repeat. None of them
+changes anything when it is repeated with the same arguments.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
-
-from runtally.wire import RunEnded, RunLog, Step
 
 from functions.core.keys import Pointer, RunRef
 from functions.core.model import (
@@ -22,6 +21,7 @@ from functions.core.model import (
     Summary,
     Totals,
 )
+from runtally.wire import RunEnded, RunLog, Step
 
 
 class Runs(Protocol):
@@ -54,7 +54,8 @@ class RunStore(Runs, Protocol):
         """Keep the result of the end that orders first."""
 
     def replace_start(self, run: Run, start: Start) -> None:
-        """Let a start that orders before the present one take its place; an implicit one yields to any."""
+        """Let a start that orders before the present one take its place; an implicit one yields to
+        any."""
 
     def end_run(self, run: Run, end: End) -> None:
         """Let an end that orders before the present one, or the first, take its place."""
@@ -69,9 +70,11 @@ class TotalsStore(Runs, Protocol):
     def add_to_totals(
         self, run: Run, bucket: int, sums: Totals, first: bytes, last: bytes
     ) -> tuple[bool, LiveTotals]:
-        """Add sums over stream records `first`..`last` unless the bucket's mark is at `first` or past it.
+        """Add sums over stream records `first`..`last` unless the bucket's mark is at `first` or
+        past it.
 
-        Returns whether it was added, and the item: as it is after adding, or as it stands when refused.
+        Returns whether it was added, and the item: as it is after adding, or as it stands when
+        refused.
         """
 
     def extend_preview(
@@ -83,7 +86,7 @@ class TotalsStore(Runs, Protocol):
         """Say on TOTALS, once and for all, that no preview write is needed any more."""
 
     def mark_ended(self, run: Run) -> LiveTotals:
-        """Say on TOTALS that the run has ended: from now on every further step asks for a recount."""
+        """Say on TOTALS that the run has ended: from now on each step asks for a recount."""
 
     def read_totals(self, run: Run) -> LiveTotals:
         """TOTALS as they are now (strongly consistent)."""
@@ -115,9 +118,10 @@ class Refusal:
 
 class DeadLetters(Protocol):
     def put_dead_letter(self, body: str, refusals: Sequence[Refusal]) -> None:
-        """Keep a message that can never be accepted whole, unchanged, with what was refused and why."""
+        """Keep a message that can never be accepted whole, unchanged, with what was refused and
+        why."""
 
 
 class RecountQueue(Protocol):
     def request_recount(self, ref: RunRef, agents_total: int | None) -> None:
-        """Ask for a recount in a few seconds; `agents_total` as TOTALS showed it, if it is known."""
+        """Ask for a recount in a few seconds; `agents_total` as TOTALS showed it, if known."""

@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from runtally import wire
-from runtally.wire import Event, Head, Message, RunEnded, RunEvent, RunLog, RunStarted, Step
-
 from functions.core import caps, items, keys
 from functions.core.errors import Rejected
 from functions.core.keys import Pointer, RunRef
 from functions.core.model import End, Order, Outcome, Run, RunStatus, Start
 from functions.core.ports import DeadLetters, ObjectStore, Recorded, Refusal, RunStore
+from runtally import wire
+from runtally.wire import Event, Head, Message, RunEnded, RunEvent, RunLog, RunStarted, Step
 
 _SECOND: Final = 1_000_000_000
 _DAY_S: Final = 86_400
@@ -246,7 +245,7 @@ def _only[E](kind: type[E], recorded: Iterable[Recorded[RunEvent]]) -> list[Reco
 def _first_of_each_id[E](
     recorded: Sequence[Recorded[E]], id_of: Callable[[E], str]
 ) -> tuple[list[Recorded[E]], list[tuple[Recorded[E], Outcome]]]:
-    """Within a message too the first of an id wins; the others are told apart as the table would."""
+    """Within a message too the first of an id wins; others are told apart as the table would."""
     first: dict[str, Recorded[E]] = {}
     others: list[tuple[Recorded[E], Outcome]] = []
     for one in recorded:

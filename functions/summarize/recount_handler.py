@@ -41,7 +41,7 @@ def handle(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: A
 
 
 def process(event: dict[str, Any], parts: RecountParts) -> dict[str, Any]:
-    """Recount every run that the batch asks for, each once; the answer names what must come again."""
+    """Recount each run that the batch asks for, once; the answer names what must come again."""
     units = parts.table.write_units
     failed: list[str] = []
     asked: dict[RunRef, int | None] = {}

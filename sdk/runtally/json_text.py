@@ -1,9 +1,10 @@
 """JSON as text: minified, and mended where parsers disagree, without touching a single number.
 
-Payloads pass through as bytes, because decoding and encoding again would change them: 9007199254740993
-is not a double, 5,000 digits are not a Python `int`, a repeated key is not a `dict`. What a strict parser
-would refuse is mended on the text: a lone surrogate becomes U+FFFD, `NaN` and `Infinity` in a payload become
-strings, and a payload nested deeper than `MAX_DEPTH` becomes one string that holds its text.
+Payloads pass through as bytes, because decoding and encoding again would change them:
+9007199254740993 is not a double, 5,000 digits are not a Python `int`, a repeated key is not a
+`dict`. What a strict parser would refuse is mended on the text: a lone surrogate becomes U+FFFD,
+`NaN` and `Infinity` in a payload become strings, and a payload nested deeper than `MAX_DEPTH`
+becomes one string that holds its text.
 """
 
 import json
@@ -17,8 +18,8 @@ MAX_DEPTH = 200
 _STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
 _STRINGS = re.compile(_STRING, re.DOTALL)
 _NOT_BRACKETS = re.compile(rb"[^\[\]{}]+")
-# The last alternative keeps what belongs to no token, a lone quote for instance, so that nothing malformed
-# is dropped and then passes as JSON.
+# The last alternative keeps what belongs to no token, a lone quote for instance, so that nothing
+# malformed is dropped and then passes as JSON.
 _TOKENS = re.compile(_STRING + rb'|[\[\]{}:,]|[^\s\[\]{}:,"]+|[^\s]', re.DOTALL)
 _SURROGATES = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair: one character
@@ -32,13 +33,14 @@ _NOT_FINITE = {b"NaN", b"Infinity", b"-Infinity"}
 def minify(text: bytes) -> bytes:
     """The same JSON without white space between tokens; every token stays as it was written.
 
-    Raises msgspec.DecodeError when it is not JSON, RecursionError when it is nested too deep to tell.
+    Raises msgspec.DecodeError when it is not JSON, RecursionError when it is nested too deep to
+    tell.
     """
     return msgspec.json.format(text, indent=-1)
 
 
 def deeper_than(text: bytes, limit: int = MAX_DEPTH) -> bool:
-    """Whether brackets nest more than `limit` levels; counts first, since few texts have that many."""
+    """Whether brackets nest more than `limit` levels; counts first: few texts have that many."""
     if text.count(b"{") + text.count(b"[") <= limit:
         return False
     depth = 0
@@ -78,9 +80,9 @@ def mend_value(text: bytes) -> bytes:
 def mend_message(body: bytes) -> tuple[bytes, list[bytes]]:
     """Take a message body apart: the envelope without its events, and each event, payloads mended.
 
-    Works on text that no parser would take whole, so that one bad event does not cost its neighbours. What it
-    returns is minified and still to be parsed: only payloads and lone surrogates are mended, so an event
-    with `NaN` in a field fails its own parse.
+    Works on text that no parser would take whole, so that one bad event does not cost its
+    neighbours. What it returns is minified and still to be parsed: only payloads and lone
+    surrogates are mended, so an event with `NaN` in a field fails its own parse.
     """
     head: list[bytes] = []
     events: list[bytes] = []

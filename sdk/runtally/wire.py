@@ -1,7 +1,8 @@
 """The wire format, version 1: what the body of an SQS message may hold.
 
-This module is the one definition. Senders seal messages with it, ingest opens them with it, and the JSON Schema
-in events/schema/ is generated from it. Unknown fields are ignored; an unknown version or type is refused.
+This module is the one definition. Senders seal messages with it, ingest opens them with it, and the
+JSON Schema in events/schema/ is generated from it. Unknown fields are ignored; an unknown version
+or type is refused.
 """
 
 import hashlib
@@ -15,7 +16,8 @@ from runtally import json_text
 
 VERSION: Final = 1
 SQS_LIMIT_BYTES: Final = 1_048_576
-"""Body and attributes together: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html"""
+"""Body and attributes together:
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html"""
 CLAIM_LIMIT_BYTES: Final = 64 * 1024 * 1024
 
 # `$` alone would let a trailing line feed through.
@@ -45,7 +47,8 @@ Status = Literal["succeeded", "failed", "cancelled"]
 class Rejected(ValueError):  # noqa: N818 - named for what happened to the input, as the handlers read it
     """Input that can never be accepted, so that trying again is useless.
 
-    `reason` is one word of a small set (fit for a metric), `field` a path such as `events[3].cost_usd`.
+    `reason` is one word of a small set (fit for a metric), `field` a path such as
+    `events[3].cost_usd`.
     """
 
     def __init__(self, reason: str, field: str, detail: str) -> None:
@@ -64,7 +67,7 @@ class RunStarted(Struct, tag_field="type", tag="run.started", omit_defaults=True
 
 
 class Step(Struct, tag_field="type", tag="step", omit_defaults=True, frozen=True, kw_only=True):
-    """One recorded agent, model or tool call. Tokens and cost are its own, without its children's."""
+    """One recorded agent, model or tool call. Tokens and cost are its own, not its children's."""
 
     step_id: StepId
     name: str | None = None
@@ -138,14 +141,14 @@ class Head(Struct, omit_defaults=True, frozen=True):
 
 
 class Message(Struct, frozen=True):
-    """An opened message: its head, and each event as the minified line that is stored and digested."""
+    """An opened message: its head, and each event as the minified line that is stored."""
 
     head: Head
     lines: list[bytes]
 
 
 class Envelope(Struct, omit_defaults=True, frozen=True):
-    """The published shape of a message body that carries events (ingest opens it field by field)."""
+    """The published shape of a message body that carries events."""
 
     v: Literal[1]
     tenant_id: TenantId
@@ -179,8 +182,9 @@ _FIELD = re.compile(r"^(?P<what>.*?) - at `(?:key in )?\$\.?(?P<path>.*)`$", re.
 def open_message(body: str | bytes) -> Message:
     """Open a body: the head checked, the events cut out as minified lines but not yet looked into.
 
-    A body that no strict parser takes (NaN, lone surrogates, extreme nesting) is taken apart as text, so that
-    only the events concerned suffer. Raises Rejected when there is no envelope to speak of.
+    A body that no strict parser takes (NaN, lone surrogates, extreme nesting) is taken apart as
+    text, so that only the events concerned suffer. Raises Rejected when there is no envelope to
+    speak of.
     """
     raw = json_text.utf8(body) if isinstance(body, str) else body
     try:
@@ -224,8 +228,9 @@ def encode_event(event: Event) -> bytes:
 def seal(head: Head, lines: list[bytes]) -> bytes:
     """The message body: bytes that SQS accepts, whatever the texts inside.
 
-    SQS refuses characters that XML 1.0 has no place for. JSON escapes the control characters anyway, which
-    leaves U+FFFE and U+FFFF. Escaping all that is not ASCII would do too, at twice the size for CJK text.
+    SQS refuses characters that XML 1.0 has no place for. JSON escapes the control characters
+    anyway, which leaves U+FFFE and U+FFFF. Escaping all that is not ASCII would do too, at twice
+    the size for CJK text.
     """
     start = _encoder.encode(head)[:-1]
     body = b"".join([start, b',"events":[', b",".join(lines), b"]}"])

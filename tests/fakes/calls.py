@@ -1,4 +1,4 @@
-"""What the fakes of AWS services share: errors as botocore raises them, and a hook on every call."""
+"""What the fakes of AWS share: errors as botocore raises them, and a hook on every call."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -11,14 +11,11 @@ type Hook = Callable[[str, Literal["before", "after"]], None]
 
 def client_error(operation: str, code: str, message: str = "", **more: Any) -> ClientError:
     status = 500 if code in {"InternalServerError", "SlowDown", "ServiceUnavailable"} else 400
-    return ClientError(
-        {
-            "Error": {"Code": code, "Message": message or code},
-            "ResponseMetadata": {"HTTPStatusCode": status},
-            **more,
-        },  # type: ignore[arg-type]
-        operation,
-    )
+    response: Any = {
+        "Error": {"Code": code, "Message": message or code},
+        "ResponseMetadata": {"HTTPStatusCode": status},
+    }
+    return ClientError(response | more, operation)
 
 
 class Calls:

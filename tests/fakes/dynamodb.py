@@ -1,7 +1,6 @@
-"""DynamoDB in memory: one table, its stream, its write units, at the interface of boto3's client."""
+"""DynamoDB in memory: one table, its stream, its write units, behind boto3's client interface."""
 
 import base64
-import copy
 import math
 from collections.abc import Sequence
 from decimal import Decimal
@@ -23,7 +22,8 @@ class MemoryDynamoDB:
     """The requests that runtally makes, with the answers that AWS documents.
 
     `page_bytes` is how much a Query reads before it pages (1 MB at AWS). The stream keeps, per
-    partition key, the order of changes; a write that changes nothing leaves no record.
+    partition key, the order of changes; a write that changes nothing leaves no record. Items are
+    replaced, never changed in place, so that what was handed out stays as it was.
     """
 
     def __init__(self, calls: Calls | None = None, page_bytes: int = 1024 * 1024) -> None:
@@ -39,13 +39,13 @@ class MemoryDynamoDB:
             item = self.items.get(_key(request["Key"]))
             if item is None:
                 return {}
-            return {"Item": copy.deepcopy(self._projected(item, request))}
+            return {"Item": self._projected(item, request)}
 
         return self.calls("dynamodb.get_item", apply)
 
     def put_item(self, **request: Any) -> dict[str, Any]:
         def apply() -> dict[str, Any]:
-            new = copy.deepcopy(request["Item"])
+            new = request["Item"]
             key = _key(new)
             used = self._check("PutItem", key, request)
             expressions.check_all_used(*_definitions(request), used)
@@ -58,14 +58,14 @@ class MemoryDynamoDB:
             key = _key(request["Key"])
             used = self._check("UpdateItem", key, request)
             names, values = _definitions(request)
-            old = self.items.get(key, copy.deepcopy(request["Key"]))
+            old = self.items.get(key, request["Key"])
             try:
                 new, also = expressions.updated(request["UpdateExpression"], old, names, values)
                 expressions.check_all_used(names, values, used | also)
             except (InvalidExpression, ArithmeticError) as error:
                 raise client_error("UpdateItem", "ValidationException", str(error)) from error
-            answer = self._write("UpdateItem", key, copy.deepcopy(new))
-            return {**answer, "Attributes": copy.deepcopy(new)}
+            answer = self._write("UpdateItem", key, new)
+            return {**answer, "Attributes": new}
 
         return self.calls("dynamodb.update_item", apply)
 
@@ -97,7 +97,7 @@ class MemoryDynamoDB:
             for sort in found:
                 item = self.items[partition, sort]
                 size += item_size(item)
-                page.append(copy.deepcopy(self._projected(item, request)))
+                page.append(self._projected(item, request))
                 if size >= self.page_bytes:
                     last = {"PK": {"S": partition}, "SK": {"S": sort}}
                     return {"Items": page, "LastEvaluatedKey": last}
@@ -123,25 +123,24 @@ class MemoryDynamoDB:
             raise client_error(operation, "ValidationException", str(error)) from error
         if not met:
             # A refused write is billed as if it had been done on the item that stands there.
-            self.write_units += _units(old, old)
+            self.write_units += _units(item_size(old))
             wanted = request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
-            more = {"Item": copy.deepcopy(old)} if wanted and old else {}
+            more: dict[str, Any] = {"Item": old} if wanted and old else {}
             raise client_error(operation, "ConditionalCheckFailedException", **more)
         return used
 
     def _write(self, operation: str, key: tuple[str, str], new: Item) -> dict[str, Any]:
-        _validate(operation, new)
+        size = item_size(new)
+        _validate(operation, new, size)
         old = self.items.get(key)
         self.items[key] = new
-        units = _units(old or {}, new) + _index_units(old or {}, new)
+        units = _units(max(size, item_size(old or {}))) + _index_units(old or {}, new)
         self.write_units += units
         if old != new:
             self._record("MODIFY" if old else "INSERT", key, old, new)
         return {"ConsumedCapacity": {"CapacityUnits": float(units)}}
 
-    def _record(
-        self, name: str, key: tuple[str, str], old: Item | None, new: Item | None
-    ) -> None:
+    def _record(self, name: str, key: tuple[str, str], old: Item | None, new: Item | None) -> None:
         self._sequence += 1
         images = {"OldImage": old, "NewImage": new}
         self.stream.append(
@@ -181,19 +180,20 @@ def _as_json(value: Value) -> Value:
 
 def item_size(item: Item) -> int:
     """Bytes as AWS counts them:
-    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html"""
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
+    """
     return sum(len(name.encode()) + _value_size(value) for name, value in item.items())
 
 
 def _value_size(value: Value) -> int:
     ((kind, plain),) = value.items()
     if kind == "S":
-        return len(plain.encode())
+        return len(str(plain).encode())
     if kind == "B":
-        return len(plain)
+        return len(bytes(plain))
     if kind == "N":
         digits = Decimal(plain).normalize().as_tuple().digits
-        return math.ceil(len(digits) / 2) + 1 + plain.startswith("-")
+        return math.ceil(len(digits) / 2) + 1 + str(plain).startswith("-")
     if kind == "L":
         return 3 + sum(1 + _value_size(one) for one in plain)
     if kind == "M":
@@ -201,8 +201,8 @@ def _value_size(value: Value) -> int:
     return 1
 
 
-def _units(old: Item, new: Item) -> int:
-    return max(1, math.ceil(max(item_size(old), item_size(new)) / 1024))
+def _units(size: int) -> int:
+    return max(1, math.ceil(size / 1024))
 
 
 def _index_units(old: Item, new: Item) -> int:
@@ -216,16 +216,21 @@ def _index_units(old: Item, new: Item) -> int:
         )
         if before == after:
             continue
-        moved = before and after and (before[partition], before[sort]) != (
-            after[partition],
-            after[sort],
+        moved = (
+            before
+            and after
+            and (before[partition], before[sort])
+            != (
+                after[partition],
+                after[sort],
+            )
         )
         units += 2 if moved else 1
     return units
 
 
-def _validate(operation: str, item: Item) -> None:
-    if item_size(item) > ITEM_LIMIT:
+def _validate(operation: str, item: Item, size: int) -> None:
+    if size > ITEM_LIMIT:
         raise client_error(operation, "ValidationException", "Item size has exceeded 400 KB")
     for name, limit in (("PK", 2048), ("SK", 1024), ("GSI1SK", 1024), ("GSI2SK", 1024)):
         if name in item and not 0 < len(item[name]["S"].encode()) <= limit:

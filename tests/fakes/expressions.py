@@ -136,8 +136,10 @@ def _one(reader: _Reader, item: Item) -> bool:
         reader.take(",")
         prefix = reader.value()
         reader.take(")")
-        return value is not None and _same_kind(value, prefix) and _plain(value).startswith(
-            _plain(prefix)
+        return (
+            value is not None
+            and _same_kind(value, prefix)
+            and _plain(value).startswith(_plain(prefix))
         )
     left = _operand(reader, item)
     operator = reader.take()

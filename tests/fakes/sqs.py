@@ -49,3 +49,29 @@ class MemorySQS:
         sent = Sent(f"m-{self._sent}", body, attributes)
         self.queues.setdefault(queue_url, []).append(sent)
         return sent
+
+
+@dataclass
+class MemoryQueue:
+    """A queue as its event source sees it: what is received too often is dead-lettered."""
+
+    max_receives: int
+    waiting: list[Sent] = field(default_factory=list)
+    dead: list[Sent] = field(default_factory=list)
+
+    def receive(self, most: int) -> list[dict[str, Any]]:
+        records: list[dict[str, Any]] = []
+        while self.waiting and len(records) < most:
+            sent = self.waiting.pop(0)
+            if sent.receives >= self.max_receives:
+                self.dead.append(sent)
+                continue
+            sent.receives += 1
+            records.append({"messageId": sent.message_id, "body": sent.body, "sent": sent})
+        return records
+
+    def delete(self, record: dict[str, Any]) -> None:
+        """Nothing to do: it is no longer waiting."""
+
+    def release(self, record: dict[str, Any]) -> None:
+        self.waiting.append(record["sent"])

@@ -54,10 +54,11 @@ def events(draw: st.DrawFn) -> list[wire.Event]:
 
 
 def deliver(
-    stage: MemoryStage, draw: st.DrawFn, all_events: Sequence[wire.Event], buckets: int
+    stage: MemoryStage, data: st.DataObject, all_events: Sequence[wire.Event], buckets: int
 ) -> None:
     """Send every event at least once, packed, ordered, batched and repeated at will, and let the
     stream trickle in between: in any cuts, and again from any point already delivered."""
+    draw = data.draw
     order = draw(st.permutations(list(all_events)))
     packs: list[list[wire.Event]] = []
     while order:
@@ -97,7 +98,7 @@ def test_any_history_of_the_same_events_ends_the_same(
         assert plain.ingest(build.body(*all_events, buckets=buckets)) == []
         plain.drain()
     stage = MemoryStage()
-    deliver(stage, data.draw, all_events, buckets)
+    deliver(stage, data, all_events, buckets)
 
     assert invariants.final_state(stage, RUN) == invariants.final_state(plain, RUN)
     sent = [event for event in all_events if isinstance(event, wire.Step)]
@@ -129,7 +130,7 @@ def check_run(stage: MemoryStage, all_events: Sequence[wire.Event]) -> None:
 
 
 def test_sums_keep_every_digit() -> None:
-    """Costs at both ends of what the wire allows: their sum has more digits than Python's default."""
+    """Costs at both ends of what the wire allows: a sum of more digits than Python's default."""
     stage = MemoryStage()
     costs = ["999999999999.999999999999999999", "0.000000000000000001", "999999999999.5"]
     stage.ingest(build.body(*(build.step(n, cost_usd=c) for n, c in enumerate(costs, 1))))

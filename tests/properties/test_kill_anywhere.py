@@ -1,4 +1,4 @@
-"""A kill before or after any AWS call, then a redelivery: one step, one live pointer, exact sums."""
+"""A kill before or after any AWS call, then a redelivery: one step, one pointer, exact sums."""
 
 from collections.abc import Callable
 from typing import Any, Literal

@@ -1,0 +1,33 @@
+"""F13, F16: one factory, nothing left to defaults, one client a service."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from functions.adapters import clients
+
+
+@pytest.fixture(autouse=True)
+def region(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+
+
+@pytest.mark.parametrize("make", [clients.dynamodb, clients.s3, clients.sqs])
+def test_every_client_says_how_it_retries_and_how_long_it_waits(make: Any) -> None:
+    config = make().meta.config
+    assert config.retries["mode"] == "standard"
+    assert config.retries["total_max_attempts"] == 6
+    assert (config.connect_timeout, config.read_timeout) == (2, 10)
+    assert config.max_pool_connections >= clients.CONCURRENCY
+    # The client's own config does not keep this setting; what it did is there to see.
+    serializer = make()._serializer
+    assert "Validation" not in type(serializer).__name__
+
+
+def test_threads_share_one_client_a_service() -> None:
+    with ThreadPoolExecutor(32) as pool:
+        made = list(pool.map(lambda _: id(clients.dynamodb()), range(64)))
+    assert len(set(made)) == 1

@@ -1,0 +1,145 @@
+"""The fold over all steps, and the phase of a step in a tree."""
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from functions.core.model import PhaseSummary, StepRow, Totals
+from functions.core.phases import NO_PHASE, phases_of, summarize_steps
+
+MS = 1_000_000
+
+
+def row(n: int, start_ms: int = 0, ms: int = 1, **fields: Any) -> StepRow:
+    given_fields: dict[str, Any] = {"kind": "model", "status": "succeeded", **fields}
+    return StepRow(
+        step_id=f"{n:019d}-00000000",
+        started_at=start_ms * MS,
+        ended_at=(start_ms + ms) * MS,
+        parent_id=f"{parent:019d}-00000000"
+        if (parent := given_fields.pop("parent", None))
+        else None,
+        **given_fields,
+    )
+
+
+def decimals(*numbers: int) -> list[Decimal]:
+    return [Decimal(number) for number in numbers]
+
+
+def phases(*rows: StepRow) -> list[str]:
+    resolved = phases_of(rows)
+    return [resolved[row.step_id] for row in rows]
+
+
+def only(*rows: StepRow) -> PhaseSummary:
+    (phase,) = summarize_steps(rows, len(rows)).phases
+    return phase
+
+
+def test_a_steps_own_phase_comes_first_then_the_nearest_ancestors() -> None:
+    assert phases(
+        row(1, phase="plan"),
+        row(2, parent=1),
+        row(3, parent=2, phase="own"),
+        row(4, parent=3),
+    ) == ["plan", "plan", "own", "own"]
+
+
+def test_without_any_phase_the_outermost_below_the_root_names_it() -> None:
+    assert phases(
+        row(1, name="root"),
+        row(2, parent=1, name="planner"),
+        row(3, parent=2, name="chat"),
+        row(4, parent=3, name="tool"),
+        row(5, parent=1, agent="writer"),
+    ) == [NO_PHASE, "planner", "planner", "planner", "writer"]
+
+
+def test_children_may_come_before_parents_and_parents_never() -> None:
+    assert phases(row(1, parent=3, name="a"), row(2, parent=1), row(3, phase="late")) == [
+        "late",
+        "late",
+        "late",
+    ]
+    assert phases(row(1, parent=9, name="orphan"), row(2, parent=1)) == ["orphan", "orphan"]
+
+
+def test_a_circle_of_parents_has_an_answer() -> None:
+    assert len(phases(row(1, parent=2, name="a"), row(2, parent=1, name="b"))) == 2
+    assert phases(row(1, parent=1, name="own parent")) == ["own parent"]
+
+
+def test_a_chain_as_long_as_a_run_needs_no_recursion() -> None:
+    chain = [row(n, parent=n - 1 or None, name=str(n)) for n in range(1, 50_001)]
+    assert set(phases(*reversed(chain))) == {NO_PHASE, "2"}
+
+
+def test_percentiles_are_nearest_ranks() -> None:
+    phase = only(*(row(n, ms=n) for n in range(1, 21)))
+    assert [phase.p50_ms, phase.p95_ms, phase.max_ms] == decimals(10, 19, 20)
+    phase = only(row(1, ms=7))
+    assert [phase.p50_ms, phase.p95_ms, phase.max_ms] == decimals(7, 7, 7)
+
+
+def test_wall_is_first_to_last_and_busy_counts_overlaps_once() -> None:
+    phase = only(row(1, 0, 10), row(2, 5, 10), row(3, 5, 2), row(4, 100, 1))
+    assert [phase.wall_ms, phase.busy_ms] == decimals(101, 16)
+    assert (phase.first_start, phase.last_end) == (0, 101 * MS)
+
+
+def test_a_clock_that_was_set_back_gives_no_negative_time() -> None:
+    phase = only(row(1, 100, -50))
+    assert [phase.wall_ms, phase.busy_ms, phase.max_ms] == decimals(0, 0, 0)
+
+
+def test_phases_come_in_order_of_first_start_with_exact_sums() -> None:
+    summary = summarize_steps(
+        [
+            row(1, 50, phase="b", cost=Decimal("0.1"), input_tokens=1, agent="x", model="m"),
+            row(2, 10, phase="a", status="failed", cost=Decimal("1E-18")),
+            row(3, 60, phase="b", cost=None, agent="y", output_tokens=4, cached_tokens=2),
+            row(4, 70, phase="b", cost=Decimal("0.2"), agent="x", status="cancelled"),
+        ],
+        at_total=4,
+    )
+    first, second = summary.phases
+    assert (first.phase, first.calls, first.failed) == ("a", 1, 1)
+    assert (second.phase, second.calls, second.failed) == ("b", 3, 0)
+    assert second.cost_usd == Decimal("0.3")
+    assert second.cost_unknown == 1
+    assert (second.input_tokens, second.output_tokens, second.cached_tokens) == (1, 4, 2)
+    assert (second.agents, second.models) == (("x", "y"), ("m",))
+    assert summary.totals.cost_usd_total == Decimal("0.300000000000000001")
+    assert summary.totals.cancelled_total == 1
+
+
+ROWS = st.lists(
+    st.builds(
+        row,
+        st.integers(1, 10**6),
+        st.integers(0, 10**6),
+        st.integers(0, 10**6),
+        phase=st.sampled_from(["", "a", "b", "长"]),
+        name=st.text(max_size=3),
+        parent=st.none() | st.integers(1, 10**6),
+        cost=st.none() | st.decimals(0, 10**11, places=18),
+    ),
+    unique_by=lambda row: row.step_id,
+)
+
+
+@given(ROWS)
+def test_every_step_counts_in_exactly_one_phase(rows: list[StepRow]) -> None:
+    summary = summarize_steps(sorted(rows, key=lambda r: r.step_id), len(rows))
+    assert sum(phase.calls for phase in summary.phases) == len(rows)
+    assert summary.totals == Totals.of(rows)
+    costs = [Fraction(phase.cost_usd) for phase in summary.phases]
+    assert summary.totals.cost_usd_total == sum(costs, Fraction(0))
+    assert [p.first_start for p in summary.phases] == sorted(p.first_start for p in summary.phases)
+    for phase in summary.phases:
+        assert phase.busy_ms <= phase.wall_ms
+        assert phase.p50_ms <= phase.p95_ms <= phase.max_ms
