@@ -1,0 +1,84 @@
+"""Comparing what a stage shows with what the recording adds up to, and showing it."""
+
+import json
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from rich.console import Console
+
+from functions.core.keys import RunRef
+from functions.core.model import Totals
+from local.demo import mismatches
+from local.recordings import ExpectedTotals
+from local.results import PhaseResult, RunResult
+from local.tables import json_of, table_of
+
+COST = Decimal("123456789012.123456789012345678")
+PHASE = PhaseResult("plan", 3, 1, COST, 1, Decimal(10), Decimal("20.5"), Decimal(30))
+RESULT = RunResult(
+    ref=RunRef("acme", "run-1"),
+    status="failed",
+    pipeline="research",
+    totals=Totals(
+        agents_total=3,
+        failed_total=1,
+        cost_usd_total=COST,
+        cost_unknown_total=1,
+        input_tokens=7,
+        output_tokens=5,
+        cached_tokens=2,
+    ),
+    summarised=True,
+    phases=(PHASE,),
+)
+EXPECTED = ExpectedTotals("run-1", "failed", 3, 1, 0, COST, 1, 7, 5, 2)
+
+
+def test_equal_totals_are_no_mismatch() -> None:
+    assert mismatches([RESULT], [EXPECTED]) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"status": "succeeded"},
+        {"agents_total": 4},
+        {"failed_total": 0},
+        {"cancelled_total": 1},
+        {"cost_usd_total": COST + Decimal("1e-18")},
+        {"cost_unknown_total": 0},
+        {"input_tokens": 8},
+        {"output_tokens": 6},
+        {"cached_tokens": 3},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_each_number_that_differs_is_named(change: dict[str, object]) -> None:
+    found = mismatches([RESULT], [replace(EXPECTED, **change)])  # type: ignore[arg-type]
+    assert next(iter(change)) in found[0]
+
+
+def test_calls_that_no_phase_covers_are_a_mismatch() -> None:
+    short = replace(RESULT, phases=(replace(PHASE, calls=2),))
+    assert mismatches([short], [EXPECTED]) == ["run-1: phases cover 2 of 3 calls"]
+
+
+def test_json_keeps_money_exact() -> None:
+    shown = json.loads(json.dumps(json_of(RESULT)))
+    assert shown["cost_usd_total"] == str(COST)
+    assert shown["phases"][0]["cost_usd"] == str(COST)
+    assert shown["phases"][0]["p95_ms"] == 20.5
+
+
+def test_a_table_shows_the_run_and_never_an_unknown_cost_as_nothing() -> None:
+    silent = replace(PHASE, phase="act", calls=2, cost_usd=Decimal(0), cost_unknown=2)
+    console = Console(width=120)
+    with console.capture() as capture:
+        console.print(table_of(replace(RESULT, phases=(PHASE, silent))))
+    shown = capture.get()
+    assert "run-1" in shown
+    assert f"${COST} + 1?" in shown
+    (line,) = (line for line in shown.splitlines() if " act " in line)
+    assert "unknown" in line
+    assert "$0" not in line

@@ -1,0 +1,49 @@
+"""The outputs of the stacks, and the file that remembers a running stage."""
+
+from pathlib import Path
+
+import pytest
+
+from local.emulator import Access
+from local.stage import Running, Stage
+
+ACCESS = Access("http://127.0.0.1:1", "LOCALKEY", "secret")
+OUTPUTS = {
+    "TableName": "table",
+    "BucketName": "bucket",
+    "EventQueueUrl": "http://127.0.0.1:1/0/events",
+    "EventQueueDeadLetterUrl": "http://127.0.0.1:1/0/events-dead",
+    "RecountQueueUrl": "http://127.0.0.1:1/0/recounts",
+    "RecountDeadLetterUrl": "http://127.0.0.1:1/0/recounts-dead",
+    "IngestFunction": "ingest",
+    "SummarizeFunction": "summarize",
+    "RecountFunction": "recount",
+    "RetentionDays": "3650",
+    "Stage": "local",
+    "WorkerAccessPolicyArn": "arn:aws:iam::0:policy/of-no-concern-here",
+}
+
+
+def test_a_stage_is_made_of_the_outputs() -> None:
+    stage = Stage.of_outputs(OUTPUTS, ACCESS)
+    assert stage.table_name == "table"
+    assert stage.event_queue_dead_letter_url.endswith("/events-dead")
+    assert stage.retention_days == 3650
+    assert stage.functions == ("ingest", "summarize", "recount")
+
+
+def test_a_missing_output_is_named() -> None:
+    without = {name: value for name, value in OUTPUTS.items() if name != "BucketName"}
+    with pytest.raises(KeyError, match="BucketName"):
+        Stage.of_outputs(without, ACCESS)
+
+
+def test_a_running_stage_is_read_back_as_it_was_saved(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    assert Running.load(path) is None
+    running = Running(Stage.of_outputs(OUTPUTS, ACCESS), 123, tmp_path)
+    running.save(path)
+    assert Running.load(path) == running
+    assert [file.name for file in tmp_path.iterdir()] == ["state.json"]
+    # It holds the credentials of the embedded AWS, and other users of this machine may look.
+    assert path.stat().st_mode & 0o077 == 0
