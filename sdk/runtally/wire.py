@@ -157,13 +157,14 @@ class Envelope(Struct, omit_defaults=True, frozen=True):
     buckets: Buckets = 1
 
 
-class ClaimEnvelope(Struct, frozen=True):
+class ClaimEnvelope(Struct, omit_defaults=True, frozen=True):
     """The published shape of a message body that only says where the events are."""
 
     v: Literal[1]
     tenant_id: TenantId
     run_id: RunId
     claim: Claim
+    buckets: Buckets = 1
 
 
 class _Outer(Struct, frozen=True):

@@ -1,0 +1,190 @@
+"""The way in: one Recorder a process, one run a `with`."""
+
+import functools
+import hashlib
+import logging
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
+
+import msgspec
+
+from runtally import wire
+from runtally.courier import Courier
+from runtally.outbox import Outbox, Unsent
+from runtally.run import Run
+from runtally.senders import Sender, SqsSender
+from runtally.spool import DEFAULT_MAX_BYTES, Spool
+
+if TYPE_CHECKING:
+    from types_boto3_s3 import S3Client
+    from types_boto3_sqs import SQSClient
+    from typing_extensions import Self
+
+_log = logging.getLogger("runtally")
+
+FLUSH_S: Final = 30.0
+_BEFORE_FREEZE_S: Final = 1.0
+_Answer = TypeVar("_Answer")
+
+
+class RecordingLost(Exception):  # noqa: N818 - the fact
+    """Events are lost for good; only raised by flush and close, and only with `on_loss="raise"`."""
+
+    def __init__(self, unsent: Unsent) -> None:
+        super().__init__(f"{unsent.lost} events are lost")
+        self.unsent = unsent
+
+
+class Recorder:
+    """Records runs in the background; thread-safe, meant to live as long as the process.
+
+    Messages go to `queue_url`, with `bucket` for those over the SQS limit, or to a `sender` of your
+    own. While they cannot be sent they wait in `spool_dir` (by default a private directory below
+    the system's temporary one; with a sender of your own none). What is left at exit is flushed.
+    Raises ValueError for settings that cannot work; after that, recording raises nothing.
+    """
+
+    def __init__(  # noqa: PLR0913 - one keyword a setting
+        self,
+        *,
+        tenant_id: str,
+        queue_url: str | None = None,
+        bucket: str | None = None,
+        region: str | None = None,
+        sqs: "SQSClient | None" = None,
+        s3: "S3Client | None" = None,
+        sender: Sender | None = None,
+        spool_dir: str | Path | None = None,
+        max_spool_bytes: int = DEFAULT_MAX_BYTES,
+        on_loss: Literal["log", "raise"] = "log",
+    ) -> None:
+        try:
+            self.tenant_id = msgspec.convert(tenant_id, wire.TenantId)
+        except msgspec.ValidationError as error:
+            raise ValueError(f"tenant_id {tenant_id!r}: {error}") from None
+        if (sender is None) == (queue_url is None):
+            raise ValueError("a Recorder needs either queue_url or sender")
+        spool: Spool | None = None
+        if queue_url is not None:
+            sender = SqsSender(queue_url, bucket, region=region, sqs=sqs, s3=s3)
+            directory = _spool_of(queue_url, spool_dir)
+            spool = Spool(directory, max_spool_bytes) if directory else None
+        elif spool_dir is not None:
+            spool = Spool(Path(spool_dir), max_spool_bytes)
+        assert sender is not None  # noqa: S101 - for the type checker: one of the two was given
+        self._on_loss = on_loss
+        self._outbox = Outbox(Courier(sender, spool))
+
+    @classmethod
+    def from_environment(cls) -> "Self":
+        """Settings from RUNTALLY_TENANT_ID, RUNTALLY_QUEUE_URL and, optional, RUNTALLY_BUCKET and
+        RUNTALLY_SPOOL_DIR. Raises ValueError that names what is missing."""
+        needed = ("RUNTALLY_TENANT_ID", "RUNTALLY_QUEUE_URL")
+        if missing := [name for name in needed if not os.environ.get(name)]:
+            raise ValueError(f"not set in the environment: {', '.join(missing)}")
+        return cls(
+            tenant_id=os.environ["RUNTALLY_TENANT_ID"],
+            queue_url=os.environ["RUNTALLY_QUEUE_URL"],
+            bucket=os.environ.get("RUNTALLY_BUCKET") or None,
+            spool_dir=os.environ.get("RUNTALLY_SPOOL_DIR") or None,
+        )
+
+    def run(  # noqa: PLR0913 - one keyword a field
+        self,
+        pipeline: str,
+        *,
+        run_id: str | None = None,
+        attributes: Mapping[str, object] | None = None,
+        session_id: str | None = None,
+        stale_after_s: int | None = None,
+        buckets: int = 1,
+    ) -> Run:
+        """A run, to be entered with `with` or `async with`. Its id is made unless one is given.
+
+        `buckets` spreads a run of more than about a thousand steps a second over as many
+        partitions.
+        """
+        return Run(
+            self._outbox,
+            self.tenant_id,
+            pipeline,
+            run_id=run_id,
+            attributes=attributes,
+            session_id=session_id,
+            stale_after_s=stale_after_s,
+            buckets=buckets,
+        )
+
+    def flush(self, timeout: float = FLUSH_S) -> Unsent:
+        """Send everything now; returns what could not be sent within `timeout` seconds, false if
+        nothing.
+
+        Raises RecordingLost when events were lost since the last flush and `on_loss` is "raise".
+        """
+        return self._judged(self._outbox.flush(timeout))
+
+    def close(self, timeout: float = FLUSH_S) -> Unsent:
+        """Flush and end the background thread."""
+        return self._judged(self._outbox.close(timeout))
+
+    def lambda_handler(
+        self, handler: Callable[[dict[str, object], object], _Answer]
+    ) -> Callable[[dict[str, object], object], _Answer]:
+        """Decorates a Lambda handler: flushes before the invocation ends, since what is frozen
+        sends nothing.
+
+        A second before the function's timeout it stops waiting and leaves the rest to the spool.
+        """
+
+        @functools.wraps(handler)
+        def flushing(event: dict[str, object], context: object) -> _Answer:
+            try:
+                return handler(event, context)
+            finally:
+                self.flush(_time_left(context))
+
+        return flushing
+
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _judged(self, unsent: Unsent) -> Unsent:
+        if unsent.lost and self._on_loss == "raise":
+            raise RecordingLost(unsent)
+        return unsent
+
+
+def _time_left(context: object) -> float:
+    remaining = getattr(context, "get_remaining_time_in_millis", None)
+    if not callable(remaining):
+        return FLUSH_S
+    return max(0.0, min(FLUSH_S, float(remaining()) / 1000 - _BEFORE_FREEZE_S))
+
+
+def _spool_of(queue_url: str, directory: str | Path | None) -> Path | None:
+    """Where messages for one queue wait: its own directory, so that none goes to another stage."""
+    queue = hashlib.sha256(queue_url.encode()).hexdigest()[:16]
+    if directory is not None:
+        return Path(directory) / queue
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    private = Path(tempfile.gettempdir()) / f"runtally-{user}"
+    try:
+        private.mkdir(mode=0o700, exist_ok=True)
+        if private.is_symlink() or (hasattr(os, "getuid") and private.stat().st_uid != user):
+            raise PermissionError(f"{private} belongs to somebody else")
+    except OSError as error:
+        _log.warning("runtally: nothing waits on disk while the queue is out of reach: %s", error)
+        return None
+    return private / queue
