@@ -1,0 +1,45 @@
+"""The CDK app: `uv run npx cdk deploy --all -c stage=dev`.
+
+Context: `stage` (local, dev or prod) and, to deploy other code than the sources here, `bundle` (a
+folder). Synthesis reads no credentials, and opens no connection once the dependencies are bundled.
+"""
+
+from pathlib import Path
+
+from aws_cdk import App, CliCredentialsStackSynthesizer, Tags, Validations
+from cdk_nag import AwsSolutionsChecks
+
+from cdk import bundle
+from cdk.acknowledged import acknowledge
+from cdk.data_stack import DataStack
+from cdk.pipeline_stack import PipelineStack
+from cdk.settings import StageSettings, settings_of
+
+
+def add_stacks(app: App) -> None:
+    """Add the stacks of the stage that the app's context names, and the checks they must pass."""
+    settings = settings_of(app.node.try_get_context("stage"))
+    data = DataStack(app, settings, _synthesizer(settings))
+    PipelineStack(app, settings, _synthesizer(settings), data, _code(app, settings))
+
+    if not settings.tls_only:
+        for rule in ("S10", "SQS4"):
+            acknowledge(app, rule, "The embedded AWS speaks plain HTTP on the loopback interface.")
+    Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+    Tags.of(app).add("runtally:stage", settings.stage)
+
+
+def _synthesizer(settings: StageSettings) -> CliCredentialsStackSynthesizer | None:
+    """Where the embedded AWS enforces IAM, it lets nobody assume the roles of CDK's bootstrap."""
+    return CliCredentialsStackSynthesizer() if settings.is_local else None
+
+
+def _code(app: App, settings: StageSettings) -> Path:
+    given: str | None = app.node.try_get_context("bundle")
+    return Path(given) if given else bundle.build("local" if settings.is_local else "aws")
+
+
+if __name__ == "__main__":
+    app = App()
+    add_stacks(app)
+    app.synth()

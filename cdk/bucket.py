@@ -1,0 +1,39 @@
+"""How every bucket is made."""
+
+from aws_cdk import Duration
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from cdk.acknowledged import acknowledge
+from cdk.settings import StageSettings
+
+
+def private_bucket(
+    scope: Construct, name: str, settings: StageSettings, expire_after: Duration, *, versioned: bool
+) -> s3.Bucket:
+    """An encrypted bucket that only the account's own roles reach, emptied as its objects age."""
+    bucket = s3.Bucket(
+        scope,
+        name,
+        versioned=versioned,
+        encryption=s3.BucketEncryption.S3_MANAGED,
+        enforce_ssl=settings.tls_only,
+        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+        object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+        removal_policy=settings.removal_policy,
+        lifecycle_rules=[
+            s3.LifecycleRule(
+                id="expire",
+                expiration=expire_after,
+                noncurrent_version_expiration=Duration.days(7) if versioned else None,
+                abort_incomplete_multipart_upload_after=Duration.days(1),
+            ),
+        ],
+    )
+    acknowledge(
+        bucket,
+        "S1",
+        "Access logs would store a second object for every one stored; CloudTrail data events "
+        "record access where a team needs it.",
+    )
+    return bucket

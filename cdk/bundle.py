@@ -1,0 +1,157 @@
+"""The one folder of code that all functions share: `functions/`, `runtally/` and what they import.
+
+    python -m cdk.bundle --platform local|aws
+
+One folder for all, because they share nearly everything and one asset uploads once. boto3 is left
+out: Lambda's runtime brings it. Dependencies come from uv.lock with their hashes, and are installed
+anew only when the lock changed, so that after the first time a build needs no network. CDK's asset
+hash looks at content alone: the same sources and lock give the same hash.
+"""
+
+import argparse
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, Literal
+
+Platform = Literal["local", "aws"]
+
+ROOT: Final = Path(__file__).parent.parent
+BUILD: Final = ROOT / "build"
+
+_LOCK: Final = ROOT / "uv.lock"
+_SOURCES: Final = {"functions": ROOT / "functions", "runtally": ROOT / "sdk" / "runtally"}
+_PYTHON: Final = "3.13"
+_PLATFORM_OPTIONS: Final[dict[Platform, tuple[str, ...]]] = {
+    "local": (),
+    "aws": ("--python-platform", "aarch64-manylinux2014"),
+}
+_NOT_CODE: Final = shutil.ignore_patterns("__pycache__", "*.pyc", "*.dist-info", ".lock", "bin")
+
+
+def build(platform: Platform, into: Path = BUILD, sources: Mapping[str, Path] = _SOURCES) -> Path:
+    """The up-to-date code folder for a platform: `functions-{platform}` in `into`.
+
+    Nothing is touched when no source and no dependency changed, so that whoever reads the folder at
+    the same time is not disturbed; of several builders one works and the others wait.
+    """
+    target = into / f"functions-{platform}"
+    with _alone(into):
+        dependencies = _install_dependencies(platform, into)
+        stamp = _Stamp(target, _state_of(*sources.values(), _LOCK))
+        if not stamp.fits():
+            with stamp.renewing():
+                shutil.copytree(dependencies, target, ignore=_NOT_CODE, dirs_exist_ok=True)
+                for name, source in sources.items():
+                    shutil.copytree(source, target / name, ignore=_NOT_CODE)
+    return target
+
+
+def requirements() -> str:
+    """The locked third-party packages of the functions, with hashes, in the form that pip reads."""
+    return _uv(
+        "export",
+        "--quiet",
+        "--frozen",
+        "--no-default-groups",
+        "--no-emit-workspace",
+        "--no-header",
+        "--no-annotate",
+        "--prune=boto3",
+    )
+
+
+def _install_dependencies(platform: Platform, into: Path) -> Path:
+    target = into / f"dependencies-{platform}"
+    stamp = _Stamp(target, _state_of(_LOCK))
+    if not stamp.fits():
+        with stamp.renewing():
+            _uv(
+                "pip",
+                "install",
+                "--quiet",
+                f"--target={target}",
+                f"--python-version={_PYTHON}",
+                "--only-binary=:all:",
+                "--no-deps",
+                "--require-hashes",
+                *_PLATFORM_OPTIONS[platform],
+                "--requirement=-",
+                stdin=requirements(),
+            )
+    return target
+
+
+class _Stamp:
+    """What a folder was made from, noted next to it once it is complete."""
+
+    def __init__(self, folder: Path, state: str) -> None:
+        self._folder = folder
+        self._state = state
+        self._file = folder.with_suffix(".stamp")
+
+    def fits(self) -> bool:
+        complete = self._folder.is_dir() and self._file.exists()
+        return complete and self._file.read_text() == self._state
+
+    @contextmanager
+    def renewing(self) -> Iterator[None]:
+        """Within, the folder is empty and has no stamp; after an error it stays without one."""
+        self._file.unlink(missing_ok=True)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir(parents=True)
+        yield
+        self._file.write_text(self._state)
+
+
+def _state_of(*sources: Path) -> str:
+    """Of all files at and below the sources, and of this very recipe."""
+    state = hashlib.sha256(Path(__file__).read_bytes())
+    for source in sources:
+        for file in sorted(source.rglob("*")) if source.is_dir() else [source]:
+            if file.is_file() and file.suffix != ".pyc":
+                content = file.read_bytes()
+                state.update(f"{file.relative_to(source)} {len(content)}\n".encode() + content)
+    return state.hexdigest()
+
+
+@contextmanager
+def _alone(into: Path) -> Iterator[None]:
+    into.mkdir(exist_ok=True)
+    with (into / "functions.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _uv(*arguments: str, stdin: str | None = None) -> str:
+    done = subprocess.run(  # noqa: S603 - fixed arguments
+        # `uv run` names itself in UV, and need not be on the PATH.
+        [os.environ.get("UV", "uv"), *arguments],
+        cwd=ROOT,
+        input=stdin,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of all files below a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m cdk.bundle", description=__doc__)
+    parser.add_argument("--platform", choices=("local", "aws"), default="aws")
+    folder = build(parser.parse_args().platform)
+    print(f"{folder.relative_to(ROOT)}: {size_of(folder) / 1e6:.2f} MB")  # noqa: T201 - its output
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""How events reach the functions: one event source mapping each, nothing left to AWS's defaults.
+
+The defaults delete a batch of which a part failed, and retry a poisoned stream batch until its data
+is gone.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import jsii
+from aws_cdk import Duration
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sqs as sqs
+
+from cdk.function import Function
+from functions.core import keys
+
+_ENDED: Final = ("succeeded", "failed", "cancelled")
+
+STREAM_FILTERS: Final[tuple[Mapping[str, Any], ...]] = (
+    {
+        "eventName": ["INSERT"],
+        "dynamodb": {"NewImage": {keys.SORT: {"S": [{"prefix": keys.STEP_PREFIX}]}}},
+    },
+    {
+        "eventName": ["INSERT", "MODIFY"],
+        "dynamodb": {"NewImage": {keys.SORT: {"S": [keys.RUN]}, "status": {"S": list(_ENDED)}}},
+    },
+)
+"""New steps, and runs with an end. What summarize writes never passes, or it would feed itself."""
+
+
+def deliver_messages(queue: sqs.Queue, to: Function) -> None:
+    """Small batches at once: a worker's messages are already packed."""
+    to.allow(
+        "sqs:ReceiveMessage",
+        "sqs:DeleteMessage",
+        "sqs:GetQueueAttributes",
+        on=queue.queue_arn,
+    )
+    to.function.add_event_source_mapping(
+        "Messages",
+        event_source_arn=queue.queue_arn,
+        batch_size=10,
+        report_batch_item_failures=True,
+    )
+
+
+def deliver_stream(table: dynamodb.TableV2, to: Function, failed_batches: s3.Bucket) -> None:
+    """In order per partition key, from the oldest record on, past what cannot be processed.
+
+    After ten retries, or twelve of the stream's twenty-four hours, the records of a failed batch
+    are kept in `failed_batches`.
+    """
+    stream_arn = table.table_stream_arn
+    if stream_arn is None:
+        raise ValueError("the table has no stream")
+    to.allow(
+        "dynamodb:DescribeStream",
+        "dynamodb:GetRecords",
+        "dynamodb:GetShardIterator",
+        "dynamodb:ListStreams",
+        on=stream_arn,
+    )
+    to.allow_objects(failed_batches, "", "s3:PutObject")
+    to.allow("s3:ListBucket", on=failed_batches.bucket_arn)  # Lambda asks for it with a destination
+    to.function.add_event_source_mapping(
+        "Stream",
+        event_source_arn=stream_arn,
+        starting_position=lambda_.StartingPosition.TRIM_HORIZON,
+        batch_size=1000,
+        max_batching_window=Duration.seconds(1),
+        # More keep order per item only; the watermarks on TOTALS stand on order per partition key.
+        parallelization_factor=1,
+        bisect_batch_on_error=True,
+        retry_attempts=10,
+        max_record_age=Duration.hours(12),
+        report_batch_item_failures=True,
+        filters=[lambda_.FilterCriteria.filter(dict(pattern)) for pattern in STREAM_FILTERS],
+        on_failure=_Bucket(failed_batches),
+    )
+
+
+@jsii.implements(lambda_.IEventSourceDlq)
+class _Bucket:
+    """CDK's own S3 destination also grants reading, overwriting and deleting the whole bucket."""
+
+    def __init__(self, bucket: s3.Bucket) -> None:
+        self._bucket = bucket
+
+    def bind(
+        self, _target: lambda_.IEventSourceMapping, _handler: lambda_.IFunction
+    ) -> lambda_.DlqDestinationConfig:
+        return lambda_.DlqDestinationConfig(destination=self._bucket.bucket_arn)

@@ -1,0 +1,67 @@
+"""What differs between the stages; everything else is the same in all of them."""
+
+import platform
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from aws_cdk import RemovalPolicy
+from aws_cdk.aws_logs import RetentionDays
+
+Architecture = Literal["arm64", "x86_64"]
+
+
+@dataclass(frozen=True, slots=True)
+class StageSettings:
+    """One stage: a full set of stacks of its own, `runtally-{stage}-…`.
+
+    `retention_days` is how long a run is kept, and also how old an event may be when it arrives.
+    `keep_data` protects table, buckets, queues and logs against deletion with their stack.
+    """
+
+    stage: str
+    retention_days: int
+    log_retention: RetentionDays
+    keep_data: bool = True
+    tls_only: bool = True
+    architecture: Architecture = "arm64"
+
+    @property
+    def prefix(self) -> str:
+        return f"runtally-{self.stage}"
+
+    @property
+    def removal_policy(self) -> RemovalPolicy:
+        return RemovalPolicy.RETAIN if self.keep_data else RemovalPolicy.DESTROY
+
+    @property
+    def is_local(self) -> bool:
+        """Deployed to the embedded AWS, whose functions run on this very machine."""
+        return self.stage == "local"
+
+
+def _this_machine() -> Architecture:
+    return "arm64" if platform.machine() in {"arm64", "aarch64"} else "x86_64"
+
+
+_STAGES: Final = (
+    StageSettings(
+        "local",
+        retention_days=3650,  # recorded runs of past years are replayed here
+        log_retention=RetentionDays.ONE_WEEK,
+        keep_data=False,
+        # The embedded AWS speaks plain HTTP on the loopback interface; where it enforces policies,
+        # "TLS only" would refuse every request.
+        tls_only=False,
+        architecture=_this_machine(),
+    ),
+    StageSettings("dev", retention_days=30, log_retention=RetentionDays.ONE_MONTH),
+    StageSettings("prod", retention_days=365, log_retention=RetentionDays.THREE_MONTHS),
+)
+STAGES: Final = {settings.stage: settings for settings in _STAGES}
+
+
+def settings_of(stage: str) -> StageSettings:
+    """Raises ValueError for a stage that does not exist, naming those that do."""
+    if stage not in STAGES:
+        raise ValueError(f"no stage {stage!r}: choose one of {', '.join(STAGES)} (-c stage=…)")
+    return STAGES[stage]

@@ -1,0 +1,110 @@
+"""The folder that becomes every function's code."""
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cdk import bundle
+from cdk.bundle import size_of
+
+ALLOWED = {
+    "aws_lambda_powertools",
+    "functions",
+    "jmespath",
+    "msgspec",
+    "runtally",
+    "typing_extensions.py",
+}
+
+OF_LAMBDAS_RUNTIME = ("boto3", "botocore", "dateutil", "s3transfer", "six", "urllib3")
+
+
+@pytest.fixture(scope="module")
+def folder() -> Path:
+    return bundle.build("local")
+
+
+def test_it_holds_our_code_and_what_that_imports_and_nothing_else(folder: Path) -> None:
+    assert {path.name for path in folder.iterdir()} == ALLOWED
+
+
+def test_it_stays_small(folder: Path) -> None:
+    assert size_of(folder) <= 5_000_000
+
+
+def test_it_holds_no_leftovers(folder: Path) -> None:
+    names = {path.name for path in folder.rglob("*")}
+    assert not {"__pycache__", "tests", "boto3", "botocore"} & names
+    assert not [name for name in names if name.endswith((".pyc", ".dist-info"))]
+
+
+def test_what_goes_to_aws_is_compiled_for_arm64() -> None:
+    """Byte 18 of an ELF file says for which machine: 0xB7 is AArch64."""
+    libraries = list(bundle.build("aws").rglob("*.so"))
+    assert libraries
+    for library in libraries:
+        assert library.read_bytes()[18] == 0xB7
+
+
+def test_dependencies_are_locked_with_hashes_and_without_boto3() -> None:
+    lines = [
+        line
+        for line in bundle.requirements().replace("\\\n", " ").splitlines()
+        if line and not line.startswith("#")
+    ]
+    names = {line.partition("==")[0] for line in lines}
+    assert names == {"aws-lambda-powertools", "jmespath", "msgspec", "typing-extensions"}
+    assert all("--hash=sha256:" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "functions.ingest.handler",
+        "functions.summarize.handler",
+        "functions.summarize.recount_handler",
+    ],
+)
+def test_every_entry_point_starts_from_it_alone(module: str, folder: Path, tmp_path: Path) -> None:
+    """With the standard library and boto3, which Lambda's runtime brings, and nothing else."""
+    for name in OF_LAMBDAS_RUNTIME:
+        origin = importlib.util.find_spec(name)
+        assert origin is not None
+        assert origin.origin is not None
+        file = Path(origin.origin)
+        brought = file.parent if file.name == "__init__.py" else file
+        (tmp_path / brought.name).symlink_to(brought)
+    program = (
+        f"import sys; sys.path[:0] = [{str(folder)!r}, {str(tmp_path)!r}]\n"
+        f"from {module} import handle\n"
+        "print(callable(handle), 'site' in sys.modules)"
+    )
+    done = subprocess.run(  # noqa: S603 - fixed arguments
+        [sys.executable, "-I", "-S", "-B", "-W", "error", "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("True False\n", "")
+
+
+def test_an_unchanged_tree_is_not_built_again(folder: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    assert bundle.build("local") == folder
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+
+
+def test_a_changed_source_is(tmp_path: Path) -> None:
+    """And one that is gone is gone there, too. On a copy: others may be reading the real folder."""
+    sources = tmp_path / "functions"
+    shutil.copytree(bundle.ROOT / "functions", sources)
+    built = bundle.build("local", tmp_path / "build", {"functions": sources})
+    (sources / "core" / "keys.py").unlink()
+    (sources / "__init__.py").write_text("# changed")
+    assert bundle.build("local", tmp_path / "build", {"functions": sources}) == built
+    assert (built / "functions" / "__init__.py").read_text() == "# changed"
+    assert not (built / "functions" / "core" / "keys.py").exists()

@@ -1,0 +1,171 @@
+"""The stacks as a whole: what they are made of, what they cost when idle, what checks say."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cdk.bundle import ROOT
+from cdk.settings import STAGES, settings_of
+from tests.infra.assembly import Assembly, context_of, new_app, resources_of, synthesise
+
+# All of them cost nothing while nothing happens, apart from what is stored.
+PAID_BY_USE = {
+    "AWS::DynamoDB::GlobalTable",
+    "AWS::IAM::ManagedPolicy",
+    "AWS::IAM::Policy",
+    "AWS::IAM::Role",
+    "AWS::Lambda::EventSourceMapping",
+    "AWS::Lambda::Function",
+    "AWS::Logs::LogGroup",
+    "AWS::S3::Bucket",
+    "AWS::S3::BucketPolicy",
+    "AWS::SQS::Queue",
+    "AWS::SQS::QueuePolicy",
+}
+
+# Properties that turn a thing paid by use into one paid by the hour.
+ALWAYS_ON = {
+    "KmsMasterKeyId",
+    "ProvisionedConcurrencyConfig",
+    "ProvisionedPollerConfig",
+    "ProvisionedThroughput",
+    "ReservedConcurrentExecutions",
+    "VpcConfig",
+    "WarmThroughput",
+    "WriteProvisionedThroughputSettings",
+}
+
+FIXED_NAMES = {
+    "BucketName",
+    "FunctionName",
+    "LogGroupName",
+    "ManagedPolicyName",
+    "QueueName",
+    "RoleName",
+    "TableName",
+}
+
+
+def test_nothing_is_always_on(assembly: Assembly) -> None:
+    for template in assembly.templates:
+        for resource in template["Resources"].values():
+            assert resource["Type"] in PAID_BY_USE
+            assert not ALWAYS_ON & set(resource.get("Properties", {}))
+    (table,) = resources_of(assembly.data, "AWS::DynamoDB::GlobalTable").values()
+    assert table["BillingMode"] == "PAY_PER_REQUEST"
+
+
+def test_no_resource_has_a_fixed_name(assembly: Assembly) -> None:
+    """A fixed name stands in the way of a second stage, and of every replacement."""
+    for template in assembly.templates:
+        for resource in template["Resources"].values():
+            if resource["Type"] != "AWS::Lambda::EventSourceMapping":
+                assert not FIXED_NAMES & set(resource.get("Properties", {}))
+
+
+def test_every_function_logs_to_a_group_that_forgets(assembly: Assembly) -> None:
+    groups = resources_of(assembly.pipeline, "AWS::Logs::LogGroup")
+    functions = resources_of(assembly.pipeline, "AWS::Lambda::Function")
+    assert set(groups) == {path.replace("/Function", "/Logs") for path in functions}
+    for group in groups.values():
+        assert 7 <= group["RetentionInDays"] <= 90
+    for path, function in functions.items():
+        group_id = function["LoggingConfig"]["LogGroup"]["Ref"]
+        assert group_id.startswith(f"{path.partition('/')[0]}Logs")
+        assert function["LoggingConfig"]["LogFormat"] == "JSON"
+
+
+def test_functions_run_on_python_3_13_and_arm64(aws_assembly: Assembly) -> None:
+    functions = resources_of(aws_assembly.pipeline, "AWS::Lambda::Function")
+    assert len(functions) == 3
+    for function in functions.values():
+        assert function["Runtime"] == "python3.13"
+        assert function["Architectures"] == ["arm64"]
+        assert "TracingConfig" not in function
+
+
+def test_the_outputs_are_those_that_others_read(assembly: Assembly) -> None:
+    names = {
+        name
+        for template in assembly.templates
+        for name, output in template["Outputs"].items()
+        if "Export" not in output
+    }
+    assert names == {
+        "BucketName",
+        "EventQueueDeadLetterUrl",
+        "EventQueueUrl",
+        "IngestFunction",
+        "RecountDeadLetterUrl",
+        "RecountFunction",
+        "RecountQueueUrl",
+        "RetentionDays",
+        "Stage",
+        "SummarizeFunction",
+        "TableName",
+        "WorkerAccessPolicyArn",
+    }
+
+
+def test_synthesis_needs_no_network_and_no_credentials(tmp_path: Path) -> None:
+    """As CDK's command line starts it, in a bare environment; and the same templates come out."""
+    connections = tmp_path / "connections.txt"
+    guard = Path(__file__).with_name("refuse_network.cjs")
+    program = (
+        "import pytest_socket, runpy; pytest_socket.disable_socket();"
+        "runpy.run_module('cdk.app', run_name='__main__')"
+    )
+    subprocess.run(  # noqa: S603 - fixed arguments
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "NODE_OPTIONS": f"--require {guard}",
+            "RUNTALLY_NETWORK_LOG": str(connections),
+            "CDK_OUTDIR": str(tmp_path / "out"),
+            "CDK_CONTEXT_JSON": json.dumps(context_of("prod")),
+        },
+        check=True,
+    )
+    assert set(connections.read_text().splitlines()) == {"armed"}
+    for name in ("data", "pipeline"):
+        file = f"runtally-prod-{name}.template.json"
+        written = (tmp_path / "out" / file).read_text()
+        assert written == (synthesise("prod").folder / file).read_text()
+
+
+def test_cdk_nag_stops_a_synthesis_that_it_finds_fault_with(tmp_path: Path) -> None:
+    """So every stage that could be synthesised is clean, but for what has its reason next to it."""
+    from aws_cdk import aws_sqs as sqs  # noqa: PLC0415
+
+    app = new_app("prod", tmp_path)
+    sqs.Queue(app.node.find_child("runtally-prod-pipeline"), "WithoutDeadLetters")
+    with pytest.raises(RuntimeError, match="ValidationFailed"):
+        app.synth()
+    report = json.loads((tmp_path / "validation-report.json").read_text())
+    rules = {
+        each["ruleName"] for plugin in report["pluginReports"] for each in plugin["violations"]
+    }
+    assert rules == {"AwsSolutions-SQS3", "AwsSolutions-SQS4"}
+
+
+def test_cfn_lint_finds_nothing() -> None:
+    templates = [
+        str(file) for stage in STAGES for file in synthesise(stage).folder.glob("*.template.json")
+    ]
+    assert len(templates) == 2 * len(STAGES)
+    # W3005: CDK names dependencies that follow from references, too.
+    cfn_lint = str(Path(sys.executable).with_name("cfn-lint"))
+    command = [cfn_lint, "--ignore-checks", "W3005", "--template"]
+    done = subprocess.run([*command, *templates], capture_output=True, text=True, check=False)  # noqa: S603
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+
+
+def test_an_unknown_stage_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="no stage 'production': choose one of local, dev, prod"):
+        settings_of("production")
