@@ -72,13 +72,12 @@ def test_json_keeps_money_exact() -> None:
 
 
 def test_a_table_shows_the_run_and_never_an_unknown_cost_as_nothing() -> None:
-    silent = replace(PHASE, phase="act", calls=2, cost_usd=Decimal(0), cost_unknown=2)
+    silent = replace(PHASE, phase="[act]", calls=2, cost_usd=Decimal(0), cost_unknown=2)
     console = Console(width=120)
     with console.capture() as capture:
         console.print(table_of(replace(RESULT, phases=(PHASE, silent))))
     shown = capture.get()
-    assert "run-1" in shown
-    assert f"${COST} + 1?" in shown
-    (line,) = (line for line in shown.splitlines() if " act " in line)
-    assert "unknown" in line
-    assert "$0" not in line
+    assert "research run-1 failed" in shown
+    assert f"${COST}, 1 call of unknown cost" in shown
+    (line,) = (line for line in shown.splitlines() if "[act]" in line)
+    assert [cell.strip() for cell in line.strip("│").split("│")][1:5] == ["2", "1", "", "2"]

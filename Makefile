@@ -1,0 +1,45 @@
+# One command each, on a fresh machine too: whatever a target needs is set up first.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help demo test check test-large fmt bundle samples setup clean
+
+# scripts/setup writes down which uv and which Python it found.
+ENVIRONMENT := build/environment.sh
+WITH := source $(ENVIRONMENT) &&
+RUN := $(WITH) "$$UV" run --frozen --no-sync
+
+help: ## Show what there is to make
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: setup ## Record sample runs from end to end on the embedded AWS, and show what it made of them
+	@$(RUN) runtally demo
+
+test: setup ## Run all tests that belong to a change: units, properties, infrastructure, end to end
+	@$(RUN) pytest -n 2 --dist loadgroup -m "not large"
+
+test-large: setup ## Run the long tests: large runs, many steps
+	@$(RUN) pytest -m large
+
+check: setup ## Lint, format, types and layers, as the pre-commit hook does
+	@$(RUN) ruff check
+	@$(RUN) ruff format --check
+	@$(RUN) mypy
+	@$(RUN) lint-imports
+
+fmt: setup ## Format, and mend what ruff can mend
+	@$(RUN) ruff check --fix-only --quiet
+	@$(RUN) ruff format
+
+bundle: setup ## Build the code of the functions for AWS, below build/
+	@$(RUN) python -m cdk.bundle --platform aws
+
+samples: setup ## Record the sample runs anew by running their programs
+	@$(RUN) python -m local.samples
+
+setup: ## Bring uv, Python packages and the CDK command line; say what is missing
+	@scripts/setup $(ENVIRONMENT)
+
+clean: ## Remove everything that was made here
+	@rm -rf build .venv node_modules

@@ -1,0 +1,201 @@
+"""The embedded AWS: a ministack process in a virtual environment of its own.
+
+Its own, because it pins a botocore that is older than the functions', and because it runs the
+functions with its own interpreter. Nothing that it stores outlives it.
+"""
+
+import atexit
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import time
+import urllib.request
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final, Self
+
+from local import commands
+from local.commands import LocalStageError
+from local.paths import BUILD, LOGS
+from local.process_group import kill_group
+
+REGION: Final = "us-east-1"
+ACCOUNT: Final = "000000000000"
+
+LAST_LOG: Final = LOGS / "emulator.txt"
+"""What the emulator that was stopped last had to say, the functions' output included."""
+
+_REQUIREMENTS: Final = ("ministack==1.5.33", "boto3==1.43.106")
+_HOST: Final = "127.0.0.1"
+_KEPT_VARIABLES: Final = ("PATH", "HOME", "LANG", "SSL_CERT_FILE")
+_READY_WITHIN_S: Final = 30
+_PORT_ATTEMPTS: Final = 3
+_ADVICE: Final = "Try again; if it stays, delete the folder build/ and run `make setup`."
+
+# Reads its standard input until that ends, which it does when the parent does, however it dies;
+# then takes its process group, the functions' workers included, along.
+_LEASHED: Final = """
+import os, signal, sys, threading
+
+def leave_with_parent():
+    sys.stdin.buffer.read()
+    os.killpg(0, signal.SIGKILL)
+
+threading.Thread(target=leave_with_parent, daemon=True).start()
+from ministack.app import main
+main()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How to reach an emulator, and as whom: its root user, whom `AUTH=true` does not restrict."""
+
+    endpoint: str
+    access_key_id: str
+    secret_access_key: str
+
+    def variables(self) -> dict[str, str]:
+        """The environment of whoever shall use this AWS, and never a real account."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ENDPOINT_URL_S3": self.endpoint,
+            "AWS_ACCESS_KEY_ID": self.access_key_id,
+            "AWS_SECRET_ACCESS_KEY": self.secret_access_key,
+            "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        }
+
+
+class Emulator:
+    """A running emulator on a free port of this machine. Stops at the end of a `with` block.
+
+    Unless it is `detached`, it also ends with this process, even when that is killed. `auth`
+    enforces the policies of the functions' roles.
+    """
+
+    def __init__(self, *, auth: bool = False, detached: bool = False) -> None:
+        python = install()
+        for attempt in range(_PORT_ATTEMPTS):
+            try:
+                self._start(python, auth=auth, detached=detached)
+            except LocalStageError:
+                # Somebody else may have taken the port since we found it free.
+                if attempt == _PORT_ATTEMPTS - 1:
+                    raise
+            else:
+                break
+        if not detached:
+            atexit.register(self.stop)
+
+    def _start(self, python: Path, *, auth: bool, detached: bool) -> None:
+        port = _free_port()
+        # cdk remembers the account of an access key, so that no two emulators may share one.
+        key = f"LOCAL{secrets.token_hex(8).upper()}"
+        self.access = Access(f"http://{_HOST}:{port}", key, secrets.token_hex(16))
+        self.folder = BUILD / f"emulator-{port}"
+        shutil.rmtree(self.folder, ignore_errors=True)
+        (self.folder / "tmp").mkdir(parents=True)
+        self.log = self.folder / "log.txt"
+        # Functions run as its children: no variable of ours may change what they do.
+        kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+        environment = kept | {
+            **self.access.variables(),
+            "GATEWAY_PORT": str(port),
+            "BIND_HOST": _HOST,
+            "MINISTACK_HOST": _HOST,
+            "PERSIST_STATE": "0",
+            "AUTH": "true" if auth else "false",
+            "TMPDIR": str(self.folder / "tmp"),
+        }
+        program = ["-m", "ministack"] if detached else ["-c", _LEASHED]
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(  # noqa: S603 - our own arguments
+                [python, *program],
+                cwd=self.folder,
+                env=environment,
+                stdin=subprocess.DEVNULL if detached else subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._wait_until_ready()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the process and its workers, and forget what it stored. May be called again."""
+        if not self.folder.exists():
+            return  # and by now the process id may be somebody else's
+        atexit.unregister(self.stop)
+        kill_group(self._process.pid)
+        self._process.wait()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        LOGS.mkdir(exist_ok=True)
+        self.log.replace(LAST_LOG)
+        shutil.rmtree(self.folder)
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + _READY_WITHIN_S
+        while self._process.poll() is None and time.monotonic() < deadline:
+            # The process is looked at once more: what answers on the port may be somebody else.
+            if answers(self.access.endpoint) and self._process.poll() is None:
+                return
+            time.sleep(0.05)
+        kill_group(self._process.pid)
+        self._process.wait()
+        raise LocalStageError("The embedded AWS did not start.", _ADVICE, self.log)
+
+
+def install() -> Path:
+    """The interpreter that has the emulator; installed on first use of these versions."""
+    names = "-".join(requirement.replace("==", "-") for requirement in _REQUIREMENTS)
+    place = BUILD / f"{names}-python-3.13"
+    python = place / "bin" / "python"
+    with commands.only_one("emulator-environment"):
+        if not (place / "complete").exists():
+            uv = commands.uv()
+            advice = "See whether a package index can be reached."
+            commands.run(
+                [uv, "venv", "--clear", "--python", commands.this_python(), place],
+                log="emulator-venv.txt",
+                advice=advice,
+            )
+            commands.run(
+                [uv, "pip", "install", "--python", python, *_REQUIREMENTS],
+                log="emulator-install.txt",
+                advice=advice,
+            )
+            (place / "complete").touch()
+    return python
+
+
+def answers(endpoint: str) -> bool:
+    """Whether an emulator stands behind the endpoint and is ready."""
+    try:
+        with urllib.request.urlopen(f"{endpoint}/_ministack/ready", timeout=2) as response:  # noqa: S310
+            return bool(response.status == HTTPStatus.OK)
+    except OSError:
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((_HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port

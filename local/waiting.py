@@ -1,0 +1,74 @@
+"""Waiting on conditions with a deadline: until runs are counted, until nothing happens any more."""
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from functions.core.keys import RunRef
+from local import queues
+from local.commands import LocalStageError
+from local.emulator import LAST_LOG
+from local.results import RunResult, read_run
+from local.stage import Stage
+
+_POLL_S: Final = 0.2
+_QUIET_S: Final = 1.0
+_ADVICE: Final = (
+    "The functions' output tells more: log.txt of the running emulator below build/, or "
+    f"{LAST_LOG} of one that has ended."
+)
+
+
+def until[T](answer: Callable[[], T | None], within_s: float, failed: str) -> T:
+    """The first answer that is not None. Raises LocalStageError, saying `failed`, without one."""
+    deadline = time.monotonic() + within_s
+    while (found := answer()) is None:
+        if time.monotonic() > deadline:
+            raise LocalStageError(f"{failed} within {within_s:g} s.", _ADVICE)
+        time.sleep(_POLL_S)
+    return found
+
+
+def until_summarised(
+    stage: Stage,
+    expected: Iterable[tuple[RunRef, int]],
+    within_s: float,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> list[RunResult]:
+    """The runs, each with an end and a summary that counts that many steps, in the order asked for.
+
+    Raises LocalStageError at the deadline.
+    """
+    results: list[RunResult] = []
+    wanted = list(expected)
+
+    def complete() -> bool | None:
+        for ref, steps in wanted[len(results) :]:
+            result = read_run(stage, ref)
+            if result is None or not result.covers(steps):
+                return None
+            results.append(result)
+            on_progress(len(results))
+        return True
+
+    try:
+        until(complete, within_s, "The runs were not summarised")
+    except LocalStageError as late:
+        dead = queues.dead_letters(stage)
+        raise LocalStageError(f"{late.failed} Dead letters: {dead}.", late.advice) from None
+    return results
+
+
+def until_quiet(stage: Stage, number: Callable[[], object], within_s: float) -> None:
+    """Wait until the queues are empty and a number that only grows has stood still for a second."""
+    seen: object = None
+    since = time.monotonic()
+
+    def quiet() -> bool | None:
+        nonlocal seen, since
+        now = (queues.unfinished(stage), number())
+        if now != seen or now[0]:
+            seen, since = now, time.monotonic()
+        return True if time.monotonic() - since > _QUIET_S else None
+
+    until(quiet, within_s, "The stage did not become quiet")
