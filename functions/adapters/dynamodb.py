@@ -55,13 +55,14 @@ class Refused(Exception):  # noqa: N818 - an answer, not a fault
 
 
 class DynamoDBTable:
-    """One table. `write_units` counts what its writes consumed, indexes included."""
+    """One table, and what writing to it consumed."""
 
     def __init__(self, client: "DynamoDBClient", name: str) -> None:
         self._client = client
         self._name = name
         self._lock = threading.Lock()
-        self.write_units = 0.0
+        self._write_units = 0.0
+        self._refused_writes = 0
 
     def get(self, key: ItemKey, attributes: Sequence[str] = ()) -> Item | None:
         """The item now (strongly consistent), or None."""
@@ -114,15 +115,28 @@ class DynamoDBTable:
                 return
             start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
 
-    def _write(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
-        answer = self._call(
-            operation,
-            **request,
-            ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            ReturnConsumedCapacity="TOTAL",
-        )
+    def take_consumption(self) -> dict[str, float]:
+        """What was consumed since the last call, by metric: write units with those of the indexes,
+        and refused writes, whose units AWS bills but does not tell."""
         with self._lock:
-            self.write_units += answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0)
+            taken = {"WriteUnits": self._write_units, "RefusedWrites": self._refused_writes}
+            self._write_units = self._refused_writes = 0
+        return taken
+
+    def _write(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        try:
+            answer = self._call(
+                operation,
+                **request,
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                ReturnConsumedCapacity="TOTAL",
+            )
+        except Refused:
+            with self._lock:
+                self._refused_writes += 1
+            raise
+        with self._lock:
+            self._write_units += answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0)
         return answer
 
     def _call(self, operation: str, **request: Any) -> dict[str, Any]:

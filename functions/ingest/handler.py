@@ -58,10 +58,9 @@ def handle(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: A
 
 def process(event: dict[str, Any], ingest: Ingest) -> dict[str, Any]:
     """Record every message of the batch; the answer names those that must be delivered again."""
-    units = ingest.table.write_units
     records = event["Records"]
     answers = list(ingest.spread(lambda record: _attempt(record, ingest), records))
-    _report(answers, ingest, units)
+    _report(answers, ingest)
     return {
         "batchItemFailures": [
             {"itemIdentifier": record["messageId"]}
@@ -91,7 +90,7 @@ def _attempt(record: dict[str, Any], ingest: Ingest) -> Answer:
     return result
 
 
-def _report(answers: list[Answer], ingest: Ingest, units_before: float) -> None:
+def _report(answers: list[Answer], ingest: Ingest) -> None:
     results = [answer for answer in answers if isinstance(answer, Result)]
     ingest.telemetry.emit(
         {
@@ -102,7 +101,7 @@ def _report(answers: list[Answer], ingest: Ingest, units_before: float) -> None:
             "Conflicts": sum(len(result.conflicts) for result in results),
             "AfterDeletion": sum(result.after_deletion for result in results),
             "PayloadBytes": sum(result.payload_bytes for result in results),
-            "WriteUnits": ingest.table.write_units - units_before,
+            **ingest.table.take_consumption(),
         },
         {"StoreLag": [r.store_lag_ms for r in results if r.store_lag_ms is not None]},
         [refusal.reason for result in results for refusal in result.refusals],

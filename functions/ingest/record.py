@@ -8,7 +8,8 @@ by order of (at, digest).
 import gzip
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Final
 
 from functions.core import caps, items, keys
@@ -52,6 +53,8 @@ class RecordMessage:
     dead_letters: DeadLetters
     now_ns: Callable[[], int]
     retention_days: int
+    # A claimed body may take 64 MB several times over: one at a time, however many come at once.
+    _one_claim: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def __call__(self, body: str) -> Result:
         """Store what can be stored; what never can goes to the dead letters with the whole body.
@@ -61,24 +64,25 @@ class RecordMessage:
         refusals: list[Refusal] = []
         result = Result()
         try:
-            message = self._open(body)
-            lines = self._accept(message, refusals)
-            if lines and message.head.run_id is not None:
-                ref = RunRef(message.head.tenant_id, message.head.run_id)
-                result = self._store(ref, message.head.buckets, lines)
+            message = wire.open_message(body)
+            if message.head.claim is None:
+                result = self._record(message, refusals)
+            else:
+                with self._one_claim:
+                    redeemed = self._redeem(message.head, message.head.claim)
+                    result = self._record(redeemed, refusals)
         except Rejected as rejected:
             refusals.append(_refusal(rejected))
         if refusals:
             self.dead_letters.put_dead_letter(body, refusals)
         return replace(result, refusals=tuple(refusals))
 
-    def _open(self, body: str) -> Message:
-        message = wire.open_message(body)
-        return (
-            message
-            if message.head.claim is None
-            else self._redeem(message.head, message.head.claim)
-        )
+    def _record(self, message: Message, refusals: list[Refusal]) -> Result:
+        lines = self._accept(message, refusals)
+        if not lines or message.head.run_id is None:
+            return Result()
+        ref = RunRef(message.head.tenant_id, message.head.run_id)
+        return self._store(ref, message.head.buckets, lines)
 
     def _redeem(self, head: Head, claim: wire.Claim) -> Message:
         """The message that a claim stands for: only this run's own, intact, and of bounded size."""

@@ -40,7 +40,6 @@ def handle(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: A
 def process(event: dict[str, Any], summarize: Summarize) -> dict[str, Any]:
     """Count a batch. Lambda resumes at the lowest sequence number in the answer, so a record that
     cannot be read stops the batch there: nothing after it may move a mark past it."""
-    units = summarize.table.write_units
     records = event["Records"]
     changes: list[Change] = []
     failed: list[int] = []
@@ -55,13 +54,13 @@ def process(event: dict[str, Any], summarize: Summarize) -> dict[str, Any]:
     for position, failure in tallied.failed.items():
         summarize.telemetry.logger.warning("run will be counted again", exc_info=failure)
         failed.append(position)
-    _report(tallied, len(records), summarize, units)
+    _report(tallied, len(records), summarize)
     if not failed:
         return {"batchItemFailures": []}
     return {"batchItemFailures": [{"itemIdentifier": sequence_number(records[min(failed)])}]}
 
 
-def _report(tallied: Tallied, records: int, summarize: Summarize, units_before: float) -> None:
+def _report(tallied: Tallied, records: int, summarize: Summarize) -> None:
     now = time.time_ns()
     newest = max((step.ended_at for step in tallied.counted), default=None)
     summarize.telemetry.emit(
@@ -72,7 +71,7 @@ def _report(tallied: Tallied, records: int, summarize: Summarize, units_before: 
             "Recounts": tallied.recounts,
             "RecountsRequested": tallied.recount_requests,
             "RecountDrift": tallied.drift,
-            "WriteUnits": summarize.table.write_units - units_before,
+            **summarize.table.take_consumption(),
         },
         {"CountLag": [] if newest is None else [(now - newest) // 1_000_000]},
     )

@@ -42,7 +42,6 @@ def handle(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: A
 
 def process(event: dict[str, Any], parts: RecountParts) -> dict[str, Any]:
     """Recount each run that the batch asks for, once; the answer names what must come again."""
-    units = parts.table.write_units
     failed: list[str] = []
     asked: dict[RunRef, int | None] = {}
     asked_by: dict[RunRef, list[str]] = {}
@@ -72,7 +71,7 @@ def process(event: dict[str, Any], parts: RecountParts) -> dict[str, Any]:
         {
             "Recounts": len(found),
             "RecountDrift": sum(recounted.drift for recounted in found),
-            "WriteUnits": parts.table.write_units - units,
+            **parts.table.take_consumption(),
         }
     )
     return {"batchItemFailures": [{"itemIdentifier": one} for one in dict.fromkeys(failed)]}

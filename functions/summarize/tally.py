@@ -74,14 +74,13 @@ class Tally:
         self, run: Run, bucket: int, steps: dict[bytes, StepStored], tallied: Tallied
     ) -> LiveTotals:
         pending = steps
-        while True:
+        added = False
+        while pending and not added:
             marks = list(pending)
             sums = Totals.of([step.step for step in pending.values()])
             added, live = self.totals.add_to_totals(run, bucket, sums, marks[0], marks[-1])
-            if not added:
+            if not added:  # its mark is at our first or past it: fewer are left each time
                 pending = _above(live.marks.get(bucket, b""), pending)
-            if added or not pending:
-                break
         tallied.counted += [step.step for step in pending.values()]
         # All of the batch, not only what was new to TOTALS: the preview has a mark of its own,
         # and an invocation may have died between the two writes.

@@ -40,9 +40,9 @@ def rows(*steps: wire.Step) -> list[Any]:
 
 def written(services: Services, action: Any) -> float:
     """The write units that an action consumed."""
-    before = services.table.write_units
+    services.table.take_consumption()
     action()
-    return services.table.write_units - before
+    return services.table.take_consumption()["WriteUnits"]
 
 
 def test_a_run_is_opened_once_and_reads_back_as_it_was(services: Services, ref: RunRef) -> None:
@@ -286,13 +286,15 @@ def test_numbers_of_another_sdk_do_not_block_a_page(services: Services, ref: Run
     assert item["n"] == Decimal(written_number)
 
 
-def test_an_unconditional_refusal_carries_the_item(services: Services, ref: RunRef) -> None:
+def test_a_refusal_carries_the_item_and_is_counted(services: Services, ref: RunRef) -> None:
     key = keys.item_of_run(ref, keys.TOTALS)
     services.table.update(key, "SET #a = :a", "", {":a": 1})
+    services.table.take_consumption()
     with pytest.raises(Refused) as refused:
         services.table.update(key, "SET #a = :b", "#a > :b", {":b": 2})
     assert refused.value.item is not None
     assert refused.value.item["a"] == 1
+    assert services.table.take_consumption() == {"WriteUnits": 0, "RefusedWrites": 1}
 
 
 def test_an_object_is_put_once_and_only_with_its_own_bytes(services: Services, ref: RunRef) -> None:

@@ -69,6 +69,10 @@ def test_one_fault_changes_nothing(index: int, how: str, when: When) -> None:
         nonlocal seen
         if phase == "after" and call == "dynamodb.put_item":
             invariants.pointers_hold(stage, RUN)
+        if phase == "after" and (stage.item(RUN, keys.RUN) or {}).get("end"):
+            # RUN comes last: an ended run has all that its end's message brought.
+            assert len(stage.items_of(RUN, keys.STEP_PREFIX)) >= len(STEPS)
+            assert stage.item(RUN, keys.RESULT)
         if phase != when:
             return
         seen += 1
