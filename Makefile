@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-large fmt bundle samples setup clean
+.PHONY: help demo test check test-large fmt bundle samples pictures setup clean
 
 # scripts/setup writes down which uv and which Python it found.
 ENVIRONMENT := build/environment.sh
@@ -37,6 +37,9 @@ bundle: setup ## Build the code of the functions for AWS, below build/
 
 samples: setup ## Record the sample runs anew by running their programs
 	@$(RUN) python -m local.samples
+
+pictures: setup ## Draw the demo's picture in docs/pictures anew
+	@$(RUN) runtally demo --picture docs/pictures/demo.svg
 
 setup: ## Bring uv, Python packages and the CDK command line; say what is missing
 	@scripts/setup $(ENVIRONMENT)

@@ -14,6 +14,7 @@ from local import replay as replaying
 from local.commands import LocalStageError
 from local.demo import mismatches, run_demo, send_and_wait
 from local.paths import STATE
+from local.picture import save_picture
 from local.progress import console
 from local.recordings import Recording
 from local.running import bring_down, bring_up, find_running
@@ -111,7 +112,11 @@ def replay(
 
 
 @_commands.command
-def demo(*files: Path, as_json: Annotated[bool, Parameter(name="--json")] = False) -> int:
+def demo(
+    *files: Path,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
+    picture: Path | None = None,
+) -> int:
     """Do it all once: start, deploy, send the sample runs, show what became of them, tear down.
 
     Fails when a run's totals are not those that its recording adds up to.
@@ -122,8 +127,12 @@ def demo(*files: Path, as_json: Annotated[bool, Parameter(name="--json")] = Fals
         Recordings or trajectories to send instead of the samples.
     as_json
         Print one JSON object as the last line.
+    picture
+        Also draw the first and the last run's table into this file, as SVG.
     """
     shown = run_demo(files)
+    if picture:
+        save_picture(shown.results, picture)
     for result in shown.results:
         _out.print(table_of(result), "")
     for mismatch in shown.mismatches:

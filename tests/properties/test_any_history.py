@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from decimal import Decimal
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -93,6 +94,18 @@ def deliver(
 def test_any_history_of_the_same_events_ends_the_same(
     data: st.DataObject, all_events: list[wire.Event], buckets: int
 ) -> None:
+    compare_histories(data, all_events, buckets)
+
+
+@pytest.mark.large
+@pytest.mark.timeout(3_600)
+@settings(max_examples=5_000)
+@given(data=st.data(), all_events=events(), buckets=st.integers(1, 3))
+def test_5000_histories(data: st.DataObject, all_events: list[wire.Event], buckets: int) -> None:
+    compare_histories(data, all_events, buckets)
+
+
+def compare_histories(data: st.DataObject, all_events: list[wire.Event], buckets: int) -> None:
     plain = MemoryStage()
     if all_events:
         assert plain.ingest(build.body(*all_events, buckets=buckets)) == []

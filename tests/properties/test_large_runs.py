@@ -95,6 +95,21 @@ def test_20000_steps_are_recounted_through_the_queue(buckets: int) -> None:
     assert stage.calls.made.count("dynamodb.query") >= buckets
 
 
+@pytest.mark.large
+@pytest.mark.timeout(1_200)
+def test_100000_steps_in_eight_buckets_need_no_special_case() -> None:
+    stage = MemoryStage(retention_days=3_650)
+    steps = calls(100_000)
+    stage.ingest(build.body(build.started(), buckets=8))
+    for batch in itertools.batched(itertools.batched(steps, 100), 10):
+        assert stage.ingest(*(build.body(*pack, buckets=8) for pack in batch)) == []
+        stage.summarize(stage.new_stream_records())
+    stage.ingest(build.body(build.ended(), buckets=8))
+    stage.drain()
+    invariants.counted_exactly(stage, RUN, steps)
+    invariants.caps_hold(stage)
+
+
 def test_10000_phases_long_names_and_long_errors_keep_every_item_under_its_cap() -> None:
     stage = MemoryStage()
     steps = [

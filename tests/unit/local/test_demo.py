@@ -1,8 +1,10 @@
 """Comparing what a stage shows with what the recording adds up to, and showing it."""
 
 import json
+import re
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -10,6 +12,7 @@ from rich.console import Console
 from functions.core.keys import RunRef
 from functions.core.model import Totals
 from local.demo import mismatches
+from local.picture import save_picture
 from local.recordings import ExpectedTotals
 from local.results import PhaseResult, RunResult
 from local.tables import json_of, table_of
@@ -81,3 +84,11 @@ def test_a_table_shows_the_run_and_never_an_unknown_cost_as_nothing() -> None:
     assert f"${COST}, 1 call of unknown cost" in shown
     (line,) = (line for line in shown.splitlines() if "[act]" in line)
     assert [cell.strip() for cell in line.strip("│").split("│")][1:5] == ["2", "1", "", "2"]
+
+
+def test_a_picture_shows_the_tables_and_loads_nothing(tmp_path: Path) -> None:
+    save_picture([RESULT, replace(RESULT, pipeline="<script>")], tmp_path / "demo.svg")
+    drawn = (tmp_path / "demo.svg").read_text()
+    assert "research" in drawn
+    assert "<script>" not in drawn
+    assert not re.findall(r"""(?:href|src)=["']http|url\(["']?http|@import""", drawn)
