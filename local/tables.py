@@ -10,7 +10,6 @@ from rich.table import Table
 from local.results import PhaseResult, RunResult
 
 _PHASES_SHOWN = 12
-_WIDTH = 88
 
 
 def table_of(result: RunResult) -> Table:
@@ -27,11 +26,11 @@ def table_of(result: RunResult) -> Table:
         f"{totals.output_tokens:,} out",
         title_justify="left",
         caption_justify="left",
-        min_width=_WIDTH,
     )
-    table.add_column("phase", overflow="fold")
+    # On a narrow terminal names and costs break into two lines; a digit is never left out.
+    table.add_column("phase", overflow="fold", min_width=8)
     for name in ("calls", "failed", "cost $", "unknown", "p50 ms", "p95 ms", "wall ms"):
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name, justify="right", overflow="fold", no_wrap=name != "cost $")
     for phase in result.phases[:_PHASES_SHOWN]:
         table.add_row(escape(phase.phase), *_numbers_of(phase))
     hidden = len(result.phases) - _PHASES_SHOWN

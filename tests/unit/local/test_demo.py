@@ -92,3 +92,13 @@ def test_a_picture_shows_the_tables_and_loads_nothing(tmp_path: Path) -> None:
     assert "research" in drawn
     assert "<script>" not in drawn
     assert not re.findall(r"""(?:href|src)=["']http|url\(["']?http|@import""", drawn)
+
+
+@pytest.mark.parametrize("width", [70, 80, 120])
+def test_on_a_narrow_terminal_no_digit_is_left_out(width: int) -> None:
+    console = Console(width=width)
+    with console.capture() as capture:
+        console.print(table_of(RESULT))
+    lines = [line.split("│")[1:-1] for line in capture.get().splitlines() if line.startswith("│")]
+    assert "".join(line[0].strip() for line in lines) == "plan"
+    assert "".join(line[3].strip() for line in lines) == str(COST)
