@@ -22,8 +22,10 @@ def pointers_hold(stage: MemoryStage, run: RunRef) -> None:
 
 
 def caps_hold(stage: MemoryStage) -> None:
-    """Every item of a run under 100 KB, a step under 4 KB, a log under 17 KB. At every moment."""
+    """Every item of a run under 100 KB, a step under 4 KB, a log under 17 KB, and none without a
+    time to expire. At every moment."""
     for (_, sort), item in stage.dynamodb.items.items():
+        assert int(item[keys.EXPIRES]["N"]) > stage.now_ns // 10**9, sort
         limit = 100_000
         if sort.startswith(keys.STEP_PREFIX):
             limit = 4_096

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
 
 _UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e]")
-_ATTRIBUTE_BYTES: Final = 1_024
+_ATTRIBUTE_BYTES: Final = 2_048
+_DETAIL_BYTES: Final = 256
 _ATTRIBUTES_BYTES: Final = 4_096
 """Room for the attributes' names, types and values, which count towards the size of a message."""
 
@@ -28,7 +29,8 @@ class SqsDeadLetters:
     """core.ports.DeadLetters on a queue.
 
     The body stays as it came, so that moving the message back to its queue is all that a redrive
-    needs; why it is here stands in its attributes `reason`, `field` and `refusals`.
+    needs; why it is here stands in its attributes: `reason` and `field` of the first refusal, how
+    many were `refused`, and `refusals`, the first of them as JSON.
     """
 
     def __init__(self, client: "SQSClient", queue_url: str, objects: S3ObjectStore) -> None:
@@ -42,17 +44,17 @@ class SqsDeadLetters:
             key = keys.dead_letter_object(hashlib.sha256(content).hexdigest())
             self._objects.put_dead_letter_body(key, content)
             body = json.dumps({"dead_letter": {"key": key, "bytes": len(content)}})
-        listed = [{"reason": r.reason, "field": r.field, "detail": r.detail} for r in refusals]
         attributes = {
             "reason": refusals[0].reason,
             "field": refusals[0].field or "message",
-            "refusals": json.dumps(listed),
+            "refused": str(len(refusals)),
+            "refusals": _listed(refusals),
         }
         _send(
             self._client,
             self._queue_url,
             body,
-            {name: _printable(value) for name, value in attributes.items()},
+            {name: _printable(value, _ATTRIBUTE_BYTES) for name, value in attributes.items()},
         )
 
 
@@ -82,6 +84,21 @@ def _send(client: "SQSClient", queue_url: str, body: str, attributes: dict[str, 
         raise Unavailable(f"SQS send to {queue_url}: {error}") from error
 
 
-def _printable(text: str) -> str:
+def _listed(refusals: Sequence[Refusal]) -> str:
+    """As JSON, the first refusals: as many whole ones as an attribute has room for."""
+    listed: list[str] = []
+    room = _ATTRIBUTE_BYTES - 2
+    for refusal in refusals:
+        detail = _printable(refusal.detail, _DETAIL_BYTES)
+        field = _printable(refusal.field, _DETAIL_BYTES)
+        entry = json.dumps({"reason": refusal.reason, "field": field, "detail": detail})
+        room -= len(entry) + 1
+        if room < 0:
+            break
+        listed.append(entry)
+    return f"[{','.join(listed)}]"
+
+
+def _printable(text: str, limit: int) -> str:
     """SQS refuses control characters in attributes too, and what was refused may hold any."""
-    return caps.cut(_UNPRINTABLE.sub("?", text), _ATTRIBUTE_BYTES)
+    return caps.cut(_UNPRINTABLE.sub("?", text), limit)

@@ -4,6 +4,7 @@ No metric has a tenant or a run as dimension: each new value of a dimension is a
 and costs as one. Payloads, keys and bodies are never logged.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from aws_lambda_powertools.logging import Logger
@@ -23,7 +24,7 @@ class Telemetry:
         milliseconds: Mapping[str, Iterable[float]] | None = None,
         rejected: Iterable[str] = (),
     ) -> None:
-        """Publish counts that are not zero, each measured time, and a count a rejection reason."""
+        """Publish counts that are not zero, measured times, and how often each reason rejected."""
         metrics = EphemeralMetrics(namespace=NAMESPACE, service=self._service)
         for name, value in counts.items():
             if value:
@@ -33,9 +34,9 @@ class Telemetry:
                 metrics.add_metric(name=name, unit=MetricUnit.Milliseconds, value=max(0, time))
         if metrics.metric_set:
             metrics.flush_metrics()
-        for reason in rejected:
+        for reason, times_rejected in Counter(rejected).items():
             with single_metric(
-                name="Rejected", unit=MetricUnit.Count, value=1, namespace=NAMESPACE
+                name="Rejected", unit=MetricUnit.Count, value=times_rejected, namespace=NAMESPACE
             ) as metric:
                 metric.add_dimension(name="service", value=self._service)
                 metric.add_dimension(name="reason", value=reason)

@@ -1,6 +1,7 @@
 """Lambda entry: the recount queue, which brings requests and the news of failed batches."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -42,34 +43,28 @@ def handle(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: A
 
 def process(event: dict[str, Any], parts: RecountParts) -> dict[str, Any]:
     """Recount each run that the batch asks for, once; the answer names what must come again."""
-    failed: list[str] = []
     asked: dict[RunRef, int | None] = {}
     asked_by: dict[RunRef, list[str]] = {}
+    failed: list[str] = []
     for record in event["Records"]:
-        try:
-            for ref, total in _requests(json.loads(record["body"]), parts.failed_batches):
-                asked[ref] = _stronger(asked[ref], total) if ref in asked else total
-                asked_by.setdefault(ref, []).append(record["messageId"])
-        except (Unavailable, ValueError, KeyError) as error:
-            parts.telemetry.logger.warning(
-                "request cannot be read",
-                extra={"message_id": record["messageId"]},
-                exc_info=error,
-            )
+        requests = _attempt(lambda: _requests(record["body"], parts.failed_batches), parts)  # noqa: B023
+        if isinstance(requests, Exception):
             failed.append(record["messageId"])
+            continue
+        for ref, total in requests:
+            asked[ref] = _stronger(asked[ref], total) if ref in asked else total
+            asked_by.setdefault(ref, []).append(record["messageId"])
     found: list[Recounted] = []
     for ref, total in asked.items():
-        try:
-            recounted = parts.recount(ref, total)
-        except Unavailable as failure:
-            run = {"tenant_id": ref.tenant_id, "run_id": ref.run_id}
-            parts.telemetry.logger.warning("recount failed", extra=run, exc_info=failure)
+        recounted = _attempt(lambda: parts.recount(ref, total), parts)  # noqa: B023
+        if isinstance(recounted, Exception):
             failed += asked_by[ref]
-        else:
-            found += [recounted] if recounted else []
+        elif recounted:
+            found.append(recounted)
     parts.telemetry.emit(
         {
             "Recounts": len(found),
+            "RecountsFailed": len(failed),
             "RecountDrift": sum(recounted.drift for recounted in found),
             **parts.table.take_consumption(),
         }
@@ -77,14 +72,29 @@ def process(event: dict[str, Any], parts: RecountParts) -> dict[str, Any]:
     return {"batchItemFailures": [{"itemIdentifier": one} for one in dict.fromkeys(failed)]}
 
 
-def _requests(
-    body: dict[str, Any], failed_batches: S3FailedBatches
-) -> list[tuple[RunRef, int | None]]:
-    if body.get("Event") == "s3:TestEvent":  # sent once, when notifications are set up
+def _attempt[T](work: Callable[[], T], parts: RecountParts) -> T | Exception:
+    """What one message or one run meets must not cost the others of its batch."""
+    try:
+        return work()
+    except Unavailable as failure:
+        parts.telemetry.logger.warning("will be asked for again", exc_info=failure)
+        return failure
+    except Exception as defect:
+        parts.telemetry.logger.exception("recount failed")
+        return defect
+
+
+def _requests(body: str, failed_batches: S3FailedBatches) -> list[tuple[RunRef, int | None]]:
+    """What a message asks for. Raises what a message that is none of ours makes it raise."""
+    request = json.loads(body)
+    if request.get("Event") == "s3:TestEvent":  # sent once, when notifications are set up
         return []
-    if "Records" in body:
-        return [(ref, None) for ref in sorted(failed_batches.runs_in(body))]
-    return [(RunRef(body["tenant_id"], body["run_id"]), body.get("agents_total"))]
+    if "Records" in request:
+        return [(ref, None) for ref in sorted(failed_batches.runs_in(request))]
+    total = request.get("agents_total")
+    return [
+        (RunRef(request["tenant_id"], request["run_id"]), None if total is None else int(total))
+    ]
 
 
 def _stronger(one: int | None, other: int | None) -> int | None:

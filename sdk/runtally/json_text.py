@@ -9,25 +9,27 @@ becomes one string that holds its text.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
 MAX_DEPTH = 200
 
-_STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
-_STRINGS = re.compile(_STRING, re.DOTALL)
-_NOT_BRACKETS = re.compile(rb"[^\[\]{}]+")
-# The last alternative keeps what belongs to no token, a lone quote for instance, so that nothing
-# malformed is dropped and then passes as JSON.
-_TOKENS = re.compile(_STRING + rb'|[\[\]{}:,]|[^\s\[\]{}:,"]+|[^\s]', re.DOTALL)
+# A string that never ends is taken to the end of the text, or finding that out again from each of
+# its quotes would take time squared.
+_STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)'
+# Each alternative begins with a character of its own: that is what lets `re` skip to the next one.
+_STRUCTURE = re.compile(_STRING + rb"|\[|\]|\{|\}|:|,", re.DOTALL)
+_NESTING = re.compile(_STRING + rb"|\[|\]|\{|\}", re.DOTALL)
+_NOT_FINITE = re.compile(_STRING + rb"|NaN|Infinity|-Infinity", re.DOTALL)
+_QUOTED_OR_BRACKETS = re.compile(rb'"[^"]*"?|[\[{]+|[\]}]+')
+_ALL_BUT_BRACKETS_AND_QUOTES = bytes(set(range(256)) - set(b'[]{}"'))
 _SURROGATES = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair: one character
     rb"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"  # half of one
     rb"|\\.",  # any other escape: a backslash that is escaped itself starts nothing
     re.DOTALL,
 )
-_NOT_FINITE = {b"NaN", b"Infinity", b"-Infinity"}
 
 
 def minify(text: bytes) -> bytes:
@@ -40,17 +42,24 @@ def minify(text: bytes) -> bytes:
 
 
 def deeper_than(text: bytes, limit: int = MAX_DEPTH) -> bool:
-    """Whether brackets nest more than `limit` levels; counts first: few texts have that many."""
+    """Whether brackets nest more than `limit` levels; counts first: few texts have that many.
+
+    Then drops all but brackets and the quotes around some of them, in passes that cost a copy of
+    the text at most, where matching string by string would cost many times its size.
+    """
     if text.count(b"{") + text.count(b"[") <= limit:
         return False
+    unescaped = text.replace(rb"\\", b"").replace(rb"\"", b"")
+    bare = unescaped.translate(None, _ALL_BUT_BRACKETS_AND_QUOTES).replace(b'""', b"")
     depth = 0
-    for bracket in _NOT_BRACKETS.sub(b"", _STRINGS.sub(b"", text)):
-        if bracket in b"[{":
-            depth += 1
+    for run in _QUOTED_OR_BRACKETS.finditer(bare):
+        first = bare[run.start()]
+        if first in b"[{":
+            depth += run.end() - run.start()
             if depth > limit:
                 return True
-        else:
-            depth -= 1
+        elif first in b"]}":
+            depth -= run.end() - run.start()
     return False
 
 
@@ -67,88 +76,112 @@ def as_string(text: bytes) -> bytes:
     return utf8(json.dumps(text.decode("utf-8", "replace"), ensure_ascii=False))
 
 
-def mend_string(token: bytes) -> bytes:
-    """A JSON string token with every lone surrogate escape replaced by U+FFFD."""
-    return _SURROGATES.sub(lambda m: rb"\ufffd" if m[1] else m[0], token)
+def mend_strings(text: bytes) -> bytes:
+    """JSON in which every half of a surrogate pair is U+FFFD."""
+    if rb"\u" not in text:
+        return text
+    return _replace(_SURROGATES, text, lambda m: rb"\ufffd" if m[1] else None)
 
 
 def mend_value(text: bytes) -> bytes:
-    """One JSON value, minified, that every strict parser accepts: the three mendings above."""
-    return _mended(_TOKENS.findall(text))
+    """One JSON value that every strict parser accepts: the three mendings above."""
+    if deeper_than(text):
+        return as_string(text)
+    if b"NaN" in text or b"Infinity" in text:
+        text = _replace(
+            _NOT_FINITE, text, lambda m: None if m[0].startswith(b'"') else b'"' + m[0] + b'"'
+        )
+    return mend_strings(text)
+
+
+def _replace(
+    pattern: re.Pattern[bytes], text: bytes, new: Callable[[re.Match[bytes]], bytes | None]
+) -> bytes:
+    """As `pattern.sub`, where None leaves a match alone, and at no cost in memory."""
+    pieces: list[bytes] = []
+    done = 0
+    for match in pattern.finditer(text):
+        if (replacement := new(match)) is not None:
+            pieces += [text[done : match.start()], replacement]
+            done = match.end()
+    return b"".join([*pieces, text[done:]]) if pieces else text
 
 
 def mend_message(body: bytes) -> tuple[bytes, list[bytes]]:
-    """Take a message body apart: the envelope without its events, and each event, payloads mended.
+    """Take a message body apart: the envelope without its events, and each event, mended.
 
     Works on text that no parser would take whole, so that one bad event does not cost its
-    neighbours. What it returns is minified and still to be parsed: only payloads and lone
-    surrogates are mended, so an event with `NaN` in a field fails its own parse.
+    neighbours. What it returns is still to be parsed: only payloads and surrogates are mended, so
+    an event with `NaN` in a field fails its own parse, and so does one that is no JSON at all.
     """
-    head: list[bytes] = []
-    events: list[bytes] = []
-    depth = 0
+    scan = _Scan(body)
     key = last = b""
-    tokens = iter(_TOKENS.findall(body))
-    for token in tokens:
-        if token == b":" and depth == 1:
+    while token := scan.take():
+        if token == b":" and scan.depth == 1:
             key = last
-        depth += (token in b"{[") - (token in b"}]")
+        elif token == b"[" and scan.depth == 2 and key == b'"events"':
+            opened = scan.at + 1
+            events = list(_take_events(body, scan))
+            return body[:opened] + body[scan.at :], events
         last = token
-        head.append(mend_string(token))
-        if token == b"[" and depth == 2 and key == b'"events"':
-            events += _take_events(tokens)
-            head.append(b"]")
-            depth -= 1
-    return b"".join(head), events
+    return body, []
 
 
-def _take_events(tokens: Iterator[bytes]) -> Iterator[bytes]:
-    """The elements of the array whose bracket was just read, up to and with its closing one."""
-    event: list[bytes] = []
-    depth = 0
+class _Scan:
+    """The strings and the structure of a text, one by one; numbers and words are passed over."""
+
+    def __init__(self, text: bytes) -> None:
+        self._text = text
+        self._next = 0
+        self.at = 0
+        """Where the token that was taken last begins."""
+        self.depth = 0
+        """How deep the text is nested behind it."""
+
+    def take(self, pattern: re.Pattern[bytes] = _STRUCTURE) -> bytes:
+        """The next token that the pattern knows; nothing at the end."""
+        match = pattern.search(self._text, self._next)
+        if match is None:
+            self.at = len(self._text)
+            return b""
+        self.at, self._next = match.span()
+        token = match[0]
+        self.depth += (token in b"{[") - (token in b"}]")
+        return token
+
+
+def _take_events(body: bytes, scan: _Scan) -> Iterator[bytes]:
+    """The elements of the array whose bracket was just read, up to its closing one."""
+    level = scan.depth
+    start = scan.at + 1
     separated = False
-    key = last = b""
-    for token in tokens:
-        depth += (token in b"{[") - (token in b"}]")
+    last = b""
+    payload: slice | None = None
+    payload_from: int | None = None
+    while token := scan.take(_NESTING if payload_from and scan.depth > level + 1 else _STRUCTURE):
+        depth = scan.depth - level
+        if payload_from and (depth == 0 or (depth == 1 and token == b",")):
+            payload, payload_from = slice(payload_from, scan.at), None
         if depth < 0 or (depth == 0 and token == b","):
+            event = _mend_event(body, slice(start, scan.at), payload)
             separated = separated or token == b","
             if event or separated:  # nothing between two commas is an element too, a malformed one
-                yield b"".join(event)
+                yield event
             if depth < 0:
                 return
-            event = []
-            continue
-        if token == b":" and depth == 1:
-            key = last
-            event.append(token)
-            if key == b'"payload"':
-                payload, end = _take_value(tokens)
-                event += [_mended(payload), end]
-                depth -= end == b"}"
-            continue
+            start, payload = scan.at + 1, None
+        elif token == b":" and depth == 1 and last == b'"payload"':
+            payload, payload_from = None, scan.at + 1  # of two, the last one counts
         last = token
-        event.append(mend_string(token))
 
 
-def _take_value(tokens: Iterator[bytes]) -> tuple[list[bytes], bytes]:
-    """The tokens of one value inside an object, and the comma or brace that follows it."""
-    value: list[bytes] = []
-    depth = 0
-    for token in tokens:
-        depth += (token in b"{[") - (token in b"}]")
-        if depth < 0 or (depth == 0 and token == b","):
-            return value, token
-        value.append(token)
-    return value, b""
-
-
-def _mended(tokens: list[bytes]) -> bytes:
-    text = b"".join(
-        mend_string(token)
-        if token.startswith(b'"')
-        else b'"' + token + b'"'
-        if token in _NOT_FINITE
-        else token
-        for token in tokens
-    )
-    return as_string(text) if deeper_than(text) else text
+def _mend_event(body: bytes, event: slice, payload: slice | None) -> bytes:
+    if payload is None:
+        mended = mend_strings(body[event])
+    else:
+        before, after = body[event.start : payload.start], body[payload.stop : event.stop]
+        mended = mend_strings(before) + mend_value(body[payload].strip()) + mend_strings(after)
+    try:
+        return minify(mended)
+    except (msgspec.DecodeError, RecursionError):
+        return mended.strip()

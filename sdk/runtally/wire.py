@@ -176,7 +176,7 @@ _outer_decoder = msgspec.json.Decoder(_Outer)
 _head_decoder = msgspec.json.Decoder(Head)
 _event_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 _encoder = msgspec.json.Encoder()
-_NOT_FINITE = re.compile(rb'"(?P<key>\w+)":\[?(?P<value>NaN|-?Infinity)')
+_NOT_FINITE = re.compile(rb'"(?P<key>\w+)"\s*:[\s\[]*(?P<value>NaN|-?Infinity)')
 _FIELD = re.compile(r"^(?P<what>.*?) - at `(?:key in )?\$\.?(?P<path>.*)`$", re.DOTALL)
 
 

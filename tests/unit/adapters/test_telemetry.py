@@ -21,14 +21,14 @@ def test_counts_times_and_reasons(capsys: pytest.CaptureFixture[str]) -> None:
     Telemetry("ingest").emit(
         {"Messages": 3, "Conflicts": 0, "WriteUnits": 4.0},
         {"StoreLag": [12, -5]},
-        ["too_old", "too_old"],
+        ["too_old", "not_json", "too_old"],
     )
     batch, *refusals = published(capsys)
     assert (batch["Messages"], batch["WriteUnits"], batch["StoreLag"]) == ([3], [4], [12, 0])
     assert "Conflicts" not in batch
     assert batch["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "runtally"
     assert batch["_aws"]["CloudWatchMetrics"][0]["Dimensions"] == [["service"]]
-    assert [r["reason"] for r in refusals] == ["too_old"] * 2
+    assert [(r["reason"], r["Rejected"]) for r in refusals] == [("too_old", [2]), ("not_json", [1])]
     assert set(refusals[0]["_aws"]["CloudWatchMetrics"][0]["Dimensions"][0]) == {
         "service",
         "reason",

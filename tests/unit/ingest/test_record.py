@@ -65,6 +65,21 @@ REFUSED: dict[str, tuple[str, str, str]] = {
         "invalid_field", "events[0].input_tokens",
     ),
     "1970": (raw_body(raw_step(started_at=0)), "too_old", "events[0].started_at"),
+    "ended in 1970": (raw_body(raw_step(ended_at=0)), "too_old", "events[0].ended_at"),
+    "a run of 1970": (
+        raw_body({"type": "run.started", "at": 0, "pipeline": "p"}), "too_old", "events[0].at",
+    ),
+    "a log of 1970": (
+        raw_body({"type": "run.log", "log_id": build.step_id(1), "at": 0, "lines": []}),
+        "too_old", "events[0].at",
+    ),
+    "an end of 1970": (
+        raw_body({"type": "run.ended", "at": 0, "status": "failed"}), "too_old", "events[0].at",
+    ),
+    "two numbers where one is due": (
+        raw_body(raw_step()).replace('"kind"', '"input_tokens":1 2,"kind"'),
+        "not_json", "events[0]",
+    ),
     "truncated": (raw_body(raw_step())[:-3], "not_json", "message"),
     "invocation before service entries": (
         raw_body({"type": "invocation.ended", "invocation_id": "i", "status": "failed"}),
@@ -92,6 +107,43 @@ def test_the_good_events_of_a_message_with_a_refused_one_are_kept(case: str) -> 
     assert [i["SK"] for i in stage.items_of(RUN, "AGENT#")] == [f"AGENT#{build.step_id(2)}"]
     assert len(stage.dead_letters()) == 1
     assert stage.dead_letters()[0]["field"].startswith("events[1]")
+
+
+def test_many_refusals_are_counted_and_the_first_of_them_told() -> None:
+    stage = MemoryStage()
+    stage.ingest(raw_body(*(raw_step(n, cost_usd="\x07" * n) for n in range(1, 41))))
+    (letter,) = stage.dead_letters()
+    assert letter["refused"] == "40"
+    told = [refusal["field"] for refusal in letter["refusals"]]
+    assert told == [f"events[{n}].cost_usd" for n in range(len(told))]
+    assert len(told) > 5
+
+
+def test_the_loser_of_the_race_to_open_a_run_obeys_the_winner() -> None:
+    stage, winner = MemoryStage(), MemoryStage()
+    winner.ingest(build.body(build.started(), buckets=5))
+
+    def race(call: str, when: str) -> None:
+        if call == "dynamodb.get_item" and when == "after":
+            stage.calls.hook = lambda call, when: None
+            stage.dynamodb.items.update(winner.dynamodb.items)
+
+    stage.calls.hook = race
+    steps = [build.step(n) for n in range(1, 20)]
+    assert stage.ingest(build.body(*steps, buckets=2)) == []
+    run = stage.item(RUN, keys.RUN)
+    assert run is not None
+    assert (run["buckets"], run["pipeline"]) == (5, "research")
+    partitions = {item["PK"] for item in stage.items_of(RUN, "AGENT#")}
+    assert partitions == {keys.run_partition(RUN, bucket) for bucket in range(5)}
+
+
+def test_a_later_end_or_start_writes_nothing() -> None:
+    stage = MemoryStage()
+    stage.ingest(build.body(build.started(), build.ended()))
+    stage.calls.made.clear()
+    stage.ingest(build.body(build.started(T0 + 1), build.ended(T0 + 10**13)))
+    assert "dynamodb.update_item" not in stage.calls.made
 
 
 def test_a_refused_body_too_large_for_the_dead_letter_queue_lies_in_the_bucket() -> None:
