@@ -68,7 +68,8 @@ def test_a_batch_is_counted_by_mark_whatever_its_order() -> None:
     steps = [build.step(n) for n in range(1, 9)]
     stage.ingest(build.body(*steps))
     records = stage.new_stream_records()
-    assert stage.summarize([*reversed(records), records[3]]) == []
+    for _ in range(2):
+        assert stage.summarize([*reversed(records), records[3]]) == []
     invariants.counted_exactly(stage, RUN, steps)
 
 
