@@ -32,11 +32,12 @@ class MemoryDynamoDB:
         self.items: dict[tuple[str, str], Item] = {}
         self.stream: list[dict[str, Any]] = []
         self.write_units = 0
+        self._before: dict[tuple[str, str], Item | None] = {}
         self._sequence = 10**20
 
     def get_item(self, **request: Any) -> dict[str, Any]:
         def apply() -> dict[str, Any]:
-            item = self.items.get(_key(request["Key"]))
+            item = self._seen_by(request).get(_key(request["Key"]))
             if item is None:
                 return {}
             return {"Item": self._projected(item, request)}
@@ -87,15 +88,16 @@ class MemoryDynamoDB:
             values = request["ExpressionAttributeValues"]
             partition, prefix = values[":pk"]["S"], values[":sk"]["S"]
             after = request.get("ExclusiveStartKey", {"SK": {"S": ""}})["SK"]["S"]
+            seen = self._seen_by(request)
             found = sorted(
                 sort
-                for pk, sort in self.items
+                for pk, sort in seen
                 if pk == partition and sort.startswith(prefix) and sort > after
             )
             page: list[Item] = []
             size = 0
             for sort in found:
-                item = self.items[partition, sort]
+                item = seen[partition, sort]
                 size += item_size(item)
                 page.append(self._projected(item, request))
                 if size >= self.page_bytes:
@@ -104,6 +106,13 @@ class MemoryDynamoDB:
             return {"Items": page}
 
         return self.calls("dynamodb.query", apply)
+
+    def _seen_by(self, request: dict[str, Any]) -> dict[tuple[str, str], Item]:
+        """A read that is not strongly consistent sees no item as its last write left it."""
+        if request.get("ConsistentRead"):
+            return self.items
+        behind = {key: item for key, item in self._before.items() if item is not None}
+        return {k: v for k, v in self.items.items() if k not in self._before} | behind
 
     def _projected(self, item: Item, request: dict[str, Any]) -> Item:
         if "ProjectionExpression" not in request:
@@ -134,6 +143,7 @@ class MemoryDynamoDB:
         _validate(operation, new, size)
         old = self.items.get(key)
         self.items[key] = new
+        self._before[key] = old
         units = _units(max(size, item_size(old or {}))) + _index_units(old or {}, new)
         self.write_units += units
         if old != new:
