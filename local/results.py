@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from functions.adapters.dynamodb import DynamoDBTable
-from functions.core import items, keys
+from functions.core import counts, keys
 from functions.core.keys import RunRef
 from functions.core.model import Totals
 from local.stage import Stage
@@ -66,7 +66,7 @@ def read_run(stage: Stage, ref: RunRef) -> RunResult | None:
         ref=ref,
         status=run["status"],
         pipeline=run.get("pipeline", ""),
-        totals=items.parse_totals(counted),
+        totals=counts.parse_totals(counted),
         summarised=summary is not None,
         phases=tuple(PhaseResult.of(entry) for entry in counted.get("phases_summary", ())),
     )

@@ -3,7 +3,7 @@
 from fractions import Fraction
 from typing import Any
 
-from functions.core import items, keys
+from functions.core import counts, keys
 from functions.core.items import Item
 from functions.core.keys import RunRef
 from runtally import wire
@@ -73,7 +73,7 @@ def final_state(stage: MemoryStage, run: RunRef) -> dict[tuple[str, str], Any]:
         kept = {
             name: value
             for name, value in item.items()
-            if name not in _BOOKKEEPING and not name.startswith(items.MARK_PREFIX)
+            if name not in _BOOKKEEPING and not name.startswith(counts.MARK_PREFIX)
         }
         if item["SK"] == keys.PREVIEW:
             kept["agents"] = sorted(kept["agents"])

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from functions.adapters.dynamodb import NOT_THERE, DynamoDBTable, Refused
 from functions.adapters.dynamodb_runs import load_run
-from functions.core import caps, items, keys
+from functions.core import caps, counts, items, keys
 from functions.core.items import Item
 from functions.core.keys import RunRef
 from functions.core.model import LiveTotals, Preview, Run, StepRow, Summary, Totals
@@ -22,7 +22,7 @@ class DynamoDBTotalsStore:
     def add_to_totals(
         self, run: Run, bucket: int, sums: Totals, first: bytes, last: bytes
     ) -> tuple[bool, LiveTotals]:
-        mark = f"{items.MARK_PREFIX}{bucket}"
+        mark = f"{counts.MARK_PREFIX}{bucket}"
         added = {name: value for name, value in sums.as_attributes().items() if value}
         expression = (
             f"SET #{mark} = :last, #{keys.EXPIRES} = :expires"
@@ -34,14 +34,14 @@ class DynamoDBTotalsStore:
         try:
             item = self._table.update(key, expression, _not_yet(mark), values)
         except Refused as refused:
-            return False, items.parse_live_totals(refused.item or {})
-        return True, items.parse_live_totals(item)
+            return False, counts.parse_live_totals(refused.item or {})
+        return True, counts.parse_live_totals(item)
 
     def extend_preview(
         self, run: Run, bucket: int, steps: Sequence[StepRow], first: bytes, last: bytes
     ) -> tuple[bool, Preview]:
-        mark = f"{items.MARK_PREFIX}{bucket}"
-        shown = f"#{items.PREVIEW_STEPS}"
+        mark = f"{counts.MARK_PREFIX}{bucket}"
+        shown = f"#{counts.PREVIEW_STEPS}"
         expression = (
             f"SET {shown} = list_append(if_not_exists({shown}, :none), :steps),"
             f" #{mark} = :last, #{keys.EXPIRES} = :expires"
@@ -51,7 +51,7 @@ class DynamoDBTotalsStore:
         )
         values = {
             ":none": [],
-            ":steps": [items.preview_entry(step) for step in steps],
+            ":steps": [counts.preview_entry(step) for step in steps],
             ":room": caps.PREVIEW_ENTRIES - len(steps),
             ":first": first,
             ":last": last,
@@ -61,21 +61,21 @@ class DynamoDBTotalsStore:
         try:
             item = self._table.update(key, expression, condition, values)
         except Refused as refused:
-            return False, items.parse_preview(refused.item or {})
-        return True, items.parse_preview(item)
+            return False, counts.parse_preview(refused.item or {})
+        return True, counts.parse_preview(item)
 
     def mark_preview_full(self, run: Run) -> None:
         key = keys.item_of_run(run.ref, keys.TOTALS)
-        self._table.update(key, f"SET #{items.PREVIEW_FULL} = :true", "", {":true": True})
+        self._table.update(key, f"SET #{counts.PREVIEW_FULL} = :true", "", {":true": True})
 
     def mark_ended(self, run: Run) -> LiveTotals:
-        expression = f"SET #{items.TOTALS_ENDED} = :true, #{keys.EXPIRES} = :expires"
+        expression = f"SET #{counts.ENDED} = :true, #{keys.EXPIRES} = :expires"
         values = {":true": True, ":expires": run.expires_at}
         key = keys.item_of_run(run.ref, keys.TOTALS)
-        return items.parse_live_totals(self._table.update(key, expression, "", values))
+        return counts.parse_live_totals(self._table.update(key, expression, "", values))
 
     def read_totals(self, run: Run) -> LiveTotals:
-        return items.parse_live_totals(
+        return counts.parse_live_totals(
             self._table.get(keys.item_of_run(run.ref, keys.TOTALS)) or {}
         )
 
@@ -100,7 +100,7 @@ class DynamoDBTotalsStore:
             ":fold_version": summary.fold_version,
         }
         try:
-            self._table.put(items.summary_item(run, summary), condition, values)
+            self._table.put(counts.summary_item(run, summary), condition, values)
         except Refused:
             return False
         return True

@@ -1,4 +1,4 @@
-"""What stands on each item of a run: built from events, read back for those who count and show.
+"""What stands on the items that ingest writes: built from events, read back for the others.
 
 Text is cut here, and only here, to the caps; `cut` names what was shortened. Absent means unknown
 or empty.
@@ -15,15 +15,11 @@ from functions.core.model import (
     EXACT,
     SCHEMA_VERSION,
     End,
-    LiveTotals,
     Order,
-    Preview,
     Run,
     RunStatus,
     Start,
     StepRow,
-    Summary,
-    Totals,
 )
 from functions.core.ports import Recorded
 from runtally.wire import RunEnded, RunLog, Step
@@ -33,10 +29,6 @@ type Item = dict[str, Any]
 
 DELETED: Final = "deleted_at"
 STALE: Final = "stale_at"
-MARK_PREFIX: Final = "seq_"
-TOTALS_ENDED: Final = "ended"
-PREVIEW_FULL: Final = "preview_full"
-PREVIEW_STEPS: Final = "agents"
 
 COUNTED_ATTRIBUTES: Final = (
     keys.SORT, "kind", "status", "started_at", "ended_at", "name", "phase", "agent", "model",
@@ -64,7 +56,7 @@ def run_item(run: Run) -> Item:
     """RUN as it is when it is opened: no end yet, so it stands among the open runs."""
     open_run = keys.open_runs(run.ref)
     return {
-        **_key(keys.item_of_run(run.ref, keys.RUN)),
+        **key_attributes(keys.item_of_run(run.ref, keys.RUN)),
         **start_attributes(run.ref, run.start),
         "v": SCHEMA_VERSION,
         "buckets": run.buckets,
@@ -79,7 +71,7 @@ def start_attributes(ref: RunRef, start: Start) -> Item:
     """What follows from a run's start, replaced as a whole whenever another start takes over."""
     of_tenant = keys.runs_of_tenant(ref, start.order.at)
     return {
-        "start": _present(
+        "start": present(
             at=start.order.at,
             digest=start.order.digest,
             implicit=start.implicit or None,
@@ -95,7 +87,7 @@ def start_attributes(ref: RunRef, start: Start) -> Item:
 
 def end_attributes(end: End) -> Item:
     return {
-        "end": _present(
+        "end": present(
             at=end.order.at, digest=end.order.digest, status=end.status.value, error=end.error
         ),
         "status": end.status.value,
@@ -136,7 +128,7 @@ def step_item(run: Run, recorded: Recorded[Step]) -> Item:
             cut.append(field)
         return short
 
-    item = _present(
+    item = present(
         **{field: text(field, caps.NAME) for field in _NAMES},
         **{field: getattr(step, field) for field in _TOKENS},
         kind=step.kind,
@@ -155,7 +147,7 @@ def step_item(run: Run, recorded: Recorded[Step]) -> Item:
     if cut:
         item["cut"] = ",".join(cut)
     return {
-        **_key(keys.step_item(run.ref, run.buckets, step.step_id)),
+        **key_attributes(keys.step_item(run.ref, run.buckets, step.step_id)),
         **item,
         **_origin(run, recorded),
     }
@@ -189,10 +181,10 @@ def log_item(run: Run, recorded: Recorded[RunLog]) -> Item:
     log = recorded.event
     lines, whole = _leading_lines(log.lines, caps.LOG_LINES)
     return {
-        **_key(keys.log_item(run.ref, log.log_id)),
+        **key_attributes(keys.log_item(run.ref, log.log_id)),
         "at": log.at,
         "lines": lines,
-        **_present(cut=None if whole else "lines"),
+        **present(cut=None if whole else "lines"),
         **_origin(run, recorded),
     }
 
@@ -202,8 +194,8 @@ def result_item(run: Run, recorded: Recorded[RunEnded]) -> Item:
     result = end.result
     short = None if result is None else caps.cut(result, caps.RESULT)
     return {
-        **_key(keys.item_of_run(run.ref, keys.RESULT)),
-        **_present(
+        **key_attributes(keys.item_of_run(run.ref, keys.RESULT)),
+        **present(
             at=end.at,
             result=short,
             result_bytes=None if result is None else len(result.encode()),
@@ -214,61 +206,7 @@ def result_item(run: Run, recorded: Recorded[RunEnded]) -> Item:
     }
 
 
-def preview_entry(step: StepRow) -> list[Any]:
-    """[step_id, status letter, kind, milliseconds, cost or None, phase, agent or name]."""
-    return [
-        step.step_id,
-        step.status[0],
-        step.kind,
-        step.duration_ns // 1_000_000,
-        step.cost,
-        caps.cut(step.phase, caps.PREVIEW_NAME),
-        caps.cut(step.agent or step.name, caps.PREVIEW_NAME),
-    ]
-
-
-def parse_totals(item: Mapping[str, Any]) -> Totals:
-    """From TOTALS or SUMMARY: both carry the same attributes."""
-    numbers = {name: item[name] for name in Totals().as_attributes() if name in item}
-    cost = Decimal(numbers.pop("cost_usd_total", 0))
-    return Totals(**{name: int(value) for name, value in numbers.items()}, cost_usd_total=cost)
-
-
-def parse_live_totals(item: Mapping[str, Any]) -> LiveTotals:
-    return LiveTotals(
-        totals=parse_totals(item),
-        marks=_marks(item),
-        ended=item.get(TOTALS_ENDED, False),
-        preview_full=item.get(PREVIEW_FULL, False),
-    )
-
-
-def parse_preview(item: Mapping[str, Any]) -> Preview:
-    return Preview(length=len(item.get(PREVIEW_STEPS, ())), marks=_marks(item))
-
-
-def summary_item(run: Run, summary: Summary) -> Item:
-    return {
-        **_key(keys.item_of_run(run.ref, keys.SUMMARY)),
-        **summary.totals.as_attributes(),
-        "v": SCHEMA_VERSION,
-        "at_total": summary.at_total,
-        "fold_version": summary.fold_version,
-        "phases_summary": [
-            _present(
-                **{
-                    name: list(value) if isinstance(value, tuple) else value
-                    for name in phase.__slots__
-                    if (value := getattr(phase, name)) or name != "rolled_up"
-                }
-            )
-            for phase in summary.phases
-        ],
-        keys.EXPIRES: run.expires_at,
-    }
-
-
-def _key(key: keys.ItemKey) -> Item:
+def key_attributes(key: keys.ItemKey) -> Item:
     return {keys.PARTITION: key.partition, keys.SORT: key.sort}
 
 
@@ -280,16 +218,8 @@ def _origin(run: Run, recorded: Recorded[Any]) -> Item:
     }
 
 
-def _present(**attributes: object) -> Item:
+def present(**attributes: object) -> Item:
     return {name: value for name, value in attributes.items() if value is not None}
-
-
-def _marks(item: Mapping[str, Any]) -> dict[int, bytes]:
-    return {
-        int(name.removeprefix(MARK_PREFIX)): bytes(value)
-        for name, value in item.items()
-        if name.startswith(MARK_PREFIX)
-    }
 
 
 def _leading_lines(lines: Sequence[str], limit: int) -> tuple[list[str], bool]:

@@ -17,6 +17,7 @@ from functions.core.errors import Rejected
 from functions.core.keys import Pointer, RunRef
 from functions.core.model import End, Order, Outcome, Run, RunStatus, Start
 from functions.core.ports import DeadLetters, ObjectStore, Recorded, Refusal, RunStore
+from functions.ingest.claims import redeem
 from runtally import wire
 from runtally.wire import Event, Head, Message, RunEnded, RunEvent, RunLog, RunStarted, Step
 
@@ -69,7 +70,7 @@ class RecordMessage:
                 result = self._record(message, refusals)
             else:
                 with self._one_claim:
-                    redeemed = self._redeem(message.head, message.head.claim)
+                    redeemed = redeem(self.objects, message.head, message.head.claim)
                     result = self._record(redeemed, refusals)
         except Rejected as rejected:
             refusals.append(_refusal(rejected))
@@ -83,21 +84,6 @@ class RecordMessage:
             return Result()
         ref = RunRef(message.head.tenant_id, message.head.run_id)
         return self._store(ref, message.head.buckets, lines)
-
-    def _redeem(self, head: Head, claim: wire.Claim) -> Message:
-        """The message that a claim stands for: only this run's own, intact, and of bounded size."""
-        ref = RunRef(head.tenant_id, head.run_id or "")
-        if claim.key != keys.inbox_prefix(ref) + claim.sha256:
-            raise Rejected("invalid_claim", "claim.key", "outside the inbox of this run")
-        if claim.bytes > wire.CLAIM_LIMIT_BYTES:
-            raise Rejected("invalid_claim", "claim.bytes", f"over {wire.CLAIM_LIMIT_BYTES:,} bytes")
-        content = self.objects.get_claimed(claim.key, claim.bytes)
-        if hashlib.sha256(content).hexdigest() != claim.sha256:
-            raise Rejected("invalid_claim", "claim.sha256", "the object holds other bytes")
-        inner = wire.open_message(content)
-        if inner.head != _without_claim(head):
-            raise Rejected("invalid_claim", "claim", "its envelope differs from the one outside")
-        return inner
 
     def _accept(self, message: Message, refusals: list[Refusal]) -> list[Line[RunEvent]]:
         accepted: list[Line[RunEvent]] = []
@@ -191,10 +177,6 @@ class RecordMessage:
             self.runs.end_run(run, first_end)
         elif run.expires_at - known.expires_at > _DAY_S:
             self.runs.extend_retention(run)
-
-
-def _without_claim(head: Head) -> Head:
-    return Head(v=head.v, tenant_id=head.tenant_id, run_id=head.run_id, buckets=head.buckets)
 
 
 def _refusal(rejected: Rejected) -> Refusal:

@@ -7,7 +7,7 @@ import pytest
 from boto3.dynamodb.types import TypeSerializer
 
 from functions.core import keys
-from functions.core.items import PREVIEW_STEPS
+from functions.core.counts import PREVIEW_STEPS
 from local import function_logs, waiting
 from tests.build import SECOND, T0, ended, started, step
 from tests.e2e.pipeline import Pipeline
