@@ -1,6 +1,8 @@
 """The one place where AWS clients are made, with nothing left to the SDK's changing defaults."""
 
+from collections.abc import Callable
 from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 import boto3
@@ -28,16 +30,31 @@ CONFIG: Final = Config(
 )
 
 
-@cache
+_making: Final = Lock()
+
+
+def _once[T](make: Callable[[], T]) -> Callable[[], T]:
+    """One client a service, whichever thread asks first: boto3's default session, with which they
+    are made, is not safe to use from several at once (F16), and `cache` alone would make two."""
+    made = cache(make)
+
+    def client() -> T:
+        with _making:
+            return made()
+
+    return client
+
+
+@_once
 def dynamodb() -> "DynamoDBClient":
     return boto3.client("dynamodb", config=CONFIG)
 
 
-@cache
+@_once
 def s3() -> "S3Client":
     return boto3.client("s3", config=CONFIG)
 
 
-@cache
+@_once
 def sqs() -> "SQSClient":
     return boto3.client("sqs", config=CONFIG)

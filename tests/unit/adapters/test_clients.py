@@ -1,5 +1,6 @@
 """F13, F16: one factory, nothing left to defaults, one client a service."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -28,6 +29,15 @@ def test_every_client_says_how_it_retries_and_how_long_it_waits(make: Any) -> No
 
 
 def test_threads_share_one_client_a_service() -> None:
+    """Forced: each waits inside the making until all have had the time to enter it."""
+    made: list[object] = []
+
+    def make() -> object:
+        time.sleep(0.05)
+        made.append(object())
+        return made[-1]
+
+    client = clients._once(make)
     with ThreadPoolExecutor(32) as pool:
-        made = list(pool.map(lambda _: id(clients.dynamodb()), range(64)))
-    assert len(set(made)) == 1
+        assert len(set(pool.map(lambda _: id(client()), range(64)))) == 1
+    assert len(made) == 1
