@@ -1,0 +1,13 @@
+"""Unit tests open no sockets; only asyncio's own pair, which leaves no process, is allowed."""
+
+from collections.abc import Iterator
+
+import pytest
+import pytest_socket
+
+
+@pytest.fixture(autouse=True)
+def no_sockets() -> Iterator[None]:
+    pytest_socket.disable_socket(allow_unix_socket=True)
+    yield
+    pytest_socket.enable_socket()
