@@ -110,7 +110,7 @@ def compare_histories(data: st.DataObject, all_events: list[wire.Event], buckets
     if all_events:
         assert plain.ingest(build.body(*all_events, buckets=buckets)) == []
         plain.drain()
-    stage = MemoryStage()
+    stage = MemoryStage(page_bytes=1_000)  # a few steps a page
     deliver(stage, data, all_events, buckets)
 
     assert invariants.final_state(stage, RUN) == invariants.final_state(plain, RUN)

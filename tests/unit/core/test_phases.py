@@ -117,6 +117,24 @@ def test_phases_come_in_order_of_first_start_with_exact_sums() -> None:
     assert summary.totals.cancelled_total == 1
 
 
+def test_names_of_a_phase_are_the_first_eight_and_cut() -> None:
+    phase = only(*(row(n, agent=f"agent {n}", model="m" * 300) for n in range(1, 20)))
+    assert phase.agents == tuple(f"agent {n}" for n in range(1, 9))
+    assert phase.models == ("m" * 128,)
+
+
+def test_phases_that_take_too_many_bytes_are_rolled_up_before_there_are_200() -> None:
+    rows = [
+        row(n + repeat * 1_000, n, phase=f"{n:03}" + "长" * 60, agent=f"{repeat}" + "a" * 128)
+        for repeat in (0, 1)
+        for n in range(1, 200)
+    ]
+    *phases, rest = summarize_steps(rows, len(rows)).phases
+    assert len(phases) < 198
+    assert rest.rolled_up == 199 - len(phases)
+    assert sum(phase.calls for phase in phases) + rest.calls == len(rows)
+
+
 ROWS = st.lists(
     st.builds(
         row,

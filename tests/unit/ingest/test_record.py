@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -242,6 +244,107 @@ def test_a_claim_reaches_nothing_but_its_own_run(body: str, field: str) -> None:
     (letter,) = stage.dead_letters()
     assert (letter["reason"], letter["field"]) == ("invalid_claim", field)
     assert stage.dynamodb.items == {}
+
+
+def test_a_claim_over_the_limit_is_refused_before_it_is_read() -> None:
+    stage = MemoryStage()
+    size = wire.CLAIM_LIMIT_BYTES + 1
+    claim = {"key": f"inbox/acme/run-1/{SHA}", "sha256": SHA, "bytes": size}
+    stage.ingest(json.dumps({"v": 1, "tenant_id": "acme", "run_id": "run-1", "claim": claim}))
+    assert stage.dead_letters()[0]["field"] == "claim.bytes"
+    assert "s3.get_object" not in stage.calls.made
+
+
+def test_claims_are_redeemed_one_at_a_time() -> None:
+    """Each may take 64 MB several times over."""
+    stage = MemoryStage()
+    bodies = []
+    for n in range(4):
+        content = build.body(build.step(n)).encode()
+        key = f"inbox/acme/run-1/{hashlib.sha256(content).hexdigest()}"
+        stage.s3.objects[key] = content
+        bodies.append(claim_body(key, content))
+    inside = most = 0
+
+    def watch(call: str, when: str) -> None:
+        nonlocal inside, most
+        if call == "s3.get_object" and when == "before":
+            inside += 1
+            most = max(most, inside)
+            time.sleep(0.02)
+        elif call == "s3.put_object" and when == "after":
+            inside -= 1
+
+    stage.calls.hook = watch
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(stage.ingest_parts.record, bodies))
+    assert [result.stored for result in results] == [1] * 4
+    assert most == 1
+
+
+def test_when_one_step_cannot_be_written_the_others_are_tried() -> None:
+    stage = MemoryStage()
+    puts = 0
+
+    def fail_second(call: str, when: str) -> None:
+        nonlocal puts
+        puts += call == "dynamodb.put_item" and when == "before"
+        if puts == 3 and when == "before":  # the run's own put is the first
+            raise client_error(call, "ThrottlingException")
+
+    stage.calls.hook = fail_second
+    assert stage.ingest(build.body(*(build.step(n) for n in range(1, 6)))) == ["0"]
+    assert len(stage.items_of(RUN, "AGENT#")) == 4
+
+
+def test_a_reported_cost_comes_before_a_computed_one_and_all_tokens_count() -> None:
+    stage = MemoryStage()
+    tokens = {"cache_write_tokens": 3, "reasoning_tokens": 5, "cached_tokens": 7}
+    stage.ingest(
+        build.body(
+            build.step(1, cost_usd="1", cost_computed_usd="100", **tokens),
+            build.step(2, cost_computed_usd="10"),
+            build.step(3),
+            build.ended(),
+        )
+    )
+    stage.drain()
+    for which in (keys.TOTALS, keys.SUMMARY):
+        item = stage.item(RUN, which)
+        assert item is not None
+        assert (item["cost_usd_total"], item["cost_unknown_total"]) == (11, 1)
+        assert {name: item[name] for name in tokens} == tokens
+
+
+def test_what_a_run_tells_of_itself_is_cut_too() -> None:
+    stage = MemoryStage()
+    started = build.started(
+        pipeline="管" * 100,
+        session_id="话" * 100,
+        attributes={str(n): "值" * 100 for n in range(99)},
+    )
+    stage.ingest(build.body(started, build.ended(status="failed", error="错" * 1_000)))
+    run = stage.item(RUN, keys.RUN)
+    assert run is not None
+    assert run["pipeline"] == "管" * 42
+    assert run["start"]["session_id"] == "话" * 42
+    assert 7_000 < len(run["start"]["attributes"].encode()) <= 8_192
+    assert run["end"]["error"] == "错" * 85
+
+
+def test_a_real_end_takes_the_stale_mark_away_and_renews_retention() -> None:
+    stage = MemoryStage()
+    stage.ingest(build.body(build.started()))
+    key = (keys.run_partition(RUN), keys.RUN)
+    stage.dynamodb.items[key] |= {"stale_at": {"N": "1"}, "status": {"S": "stale"}}
+    before = int(stage.dynamodb.items[key]["expires_at"]["N"])
+    stage.now_ns += 60 * build.SECOND
+    stage.ingest(build.body(build.ended()))
+    run = stage.item(RUN, keys.RUN)
+    assert run is not None
+    assert "stale_at" not in run
+    assert run["status"] == "succeeded"
+    assert run["expires_at"] == before + 60
 
 
 def test_every_text_is_cut_on_the_item_and_whole_in_the_object() -> None:
