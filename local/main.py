@@ -3,6 +3,7 @@
 import json
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,7 @@ from local.paths import STATE
 from local.picture import save_picture
 from local.progress import console
 from local.recordings import Recording
+from local.results import RunResult
 from local.running import bring_down, bring_up, find_running
 from local.sending import send
 from local.stage import Running, output_name
@@ -133,20 +135,16 @@ def demo(
     shown = run_demo(files)
     if picture:
         save_picture(shown.results, picture)
-    for result in shown.results:
-        _out.print(table_of(result), "")
-    for mismatch in shown.mismatches:
-        console.print(f"[red]✗[/] {mismatch}")
-    if not shown.mismatches:
+    exit_code = _show(shown.results, shown.mismatches)
+    if not exit_code:
         _out.print(
-            f"[green]All {len(shown.results)} runs equal the sums over their recordings.[/] "
             f"{shown.write_units_per_step} write units a step, {shown.seconds:.0f} s.\n"
             "Next: `runtally up` leaves a stage running, `runtally replay FILE` sends to it;\n"
             "local/samples/programs shows agents that record themselves."
         )
     if as_json:
         sys.stdout.write(json.dumps(shown.as_json()) + "\n")
-    return 1 if shown.mismatches else 0
+    return exit_code
 
 
 def _send(running: Running, recorded: list[Recording], *, speed: float, wait: bool) -> int:
@@ -155,11 +153,18 @@ def _send(running: Running, recorded: list[Recording], *, speed: float, wait: bo
         _out.print(f"Sent {counted(len(recorded), 'run')}. `--wait` shows what becomes of them.")
         return 0
     results = send_and_wait(running.stage, recorded, within_s=180, speed=speed)
+    expected = [replaying.expected(recording) for recording in recorded]
+    return _show(results, mismatches(results, expected))
+
+
+def _show(results: Sequence[RunResult], wrong: Sequence[str]) -> int:
+    """A table a run, and whether each adds up to what its file does; the exit code."""
     for result in results:
         _out.print(table_of(result), "")
-    wrong = mismatches(results, [replaying.expected(recording) for recording in recorded])
     for mismatch in wrong:
-        console.print(f"[red]✗[/] {mismatch}")
+        console.print(f"[red]✗[/] {escape(mismatch)}", highlight=False)
+    if not wrong:
+        _out.print(f"[green]{counted(len(results), 'run')}: equal to the sums over the files.[/]")
     return 1 if wrong else 0
 
 

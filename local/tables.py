@@ -7,6 +7,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
+from functions.core.model import Totals
 from local.results import PhaseResult, RunResult
 
 _PHASES_SHOWN = 12
@@ -16,12 +17,11 @@ def table_of(result: RunResult) -> Table:
     """A run's totals below its name, a line for each of its first phases."""
     totals = result.totals
     colour = {"succeeded": "green", "failed": "red"}.get(result.status, "yellow")
-    unknown = totals.cost_unknown_total
     name = f"[bold]{escape(result.pipeline)}[/] {result.ref.run_id}"
     table = Table(
         title=f"{name} [{colour}]{result.status}[/]",
         caption=f"{counted(totals.agents_total, 'call')}, {totals.failed_total:,} failed; "
-        f"${totals.cost_usd_total:f}, {counted(unknown, 'call')} of unknown cost; "
+        f"{_cost_of(totals)}; "
         f"tokens: {totals.input_tokens:,} in ({totals.cached_tokens:,} cached), "
         f"{totals.output_tokens:,} out",
         title_justify="left",
@@ -37,6 +37,14 @@ def table_of(result: RunResult) -> Table:
     if hidden > 0:
         table.add_row(f"… and {hidden:,} more")
     return table
+
+
+def _cost_of(totals: Totals) -> str:
+    unknown = totals.cost_unknown_total
+    if unknown == totals.agents_total:
+        return "cost unknown"
+    known = f"${totals.cost_usd_total:f}"
+    return f"{known}, {counted(unknown, 'call')} of unknown cost" if unknown else known
 
 
 def _numbers_of(phase: PhaseResult) -> Sequence[str]:
