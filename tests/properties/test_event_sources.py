@@ -20,7 +20,7 @@ from tests.memory_stage import RECOUNTS, MemoryStage, passes_filter
 from tests.runner.queues import QueueMapping, QueueRunner
 from tests.runner.streams import Record, StreamMapping, StreamRunner
 
-pytestmark = pytest.mark.xdist_group("synth")
+pytestmark = pytest.mark.xdist_group("cdk")
 
 
 @pytest.fixture(scope="module")
