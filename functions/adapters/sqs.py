@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.adapters.s3 import S3ObjectStore
@@ -13,16 +14,15 @@ from functions.core import caps, keys
 from functions.core.errors import Unavailable
 from functions.core.keys import RunRef
 from functions.core.ports import Refusal
-from runtally.wire import SQS_LIMIT_BYTES
+from runtally.wire import SQS_LIMIT_BYTES, RunId, TenantId
 
 if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
 
 _UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e]")
-_ATTRIBUTE_BYTES: Final = 2_048
-_DETAIL_BYTES: Final = 256
-_ATTRIBUTES_BYTES: Final = 4_096
-"""Room for the attributes' names, types and values, which count towards the size of a message."""
+_TYPE: Final = "String"
+_ATTRIBUTE_BYTES: Final = 256
+_LISTED_BYTES: Final = 2_048
 
 
 class SqsDeadLetters:
@@ -39,23 +39,26 @@ class SqsDeadLetters:
         self._objects = objects
 
     def put_dead_letter(self, body: str, refusals: Sequence[Refusal]) -> None:
-        content = body.encode("utf-8", "surrogatepass")
-        if len(content) + _ATTRIBUTES_BYTES > SQS_LIMIT_BYTES:
-            key = keys.dead_letter_object(hashlib.sha256(content).hexdigest())
-            self._objects.put_dead_letter_body(key, content)
-            body = json.dumps({"dead_letter": {"key": key, "bytes": len(content)}})
         attributes = {
             "reason": refusals[0].reason,
-            "field": refusals[0].field or "message",
+            "field": _printable(refusals[0].field or "message"),
             "refused": str(len(refusals)),
             "refusals": _listed(refusals),
         }
-        _send(
-            self._client,
-            self._queue_url,
-            body,
-            {name: _printable(value, _ATTRIBUTE_BYTES) for name, value in attributes.items()},
-        )
+        content = body.encode("utf-8", "surrogatepass")
+        if len(content) + _size_of(attributes) > SQS_LIMIT_BYTES:
+            key = keys.dead_letter_object(hashlib.sha256(content).hexdigest())
+            self._objects.put_dead_letter_body(key, content)
+            body = json.dumps({"dead_letter": {"key": key, "bytes": len(content)}})
+        _send(self._client, self._queue_url, body, attributes)
+
+
+class RecountRequest(msgspec.Struct, frozen=True):
+    """What a message of the recount queue says; `agents_total` as TOTALS showed it, if known."""
+
+    tenant_id: TenantId
+    run_id: RunId
+    agents_total: int | None = None
 
 
 class SqsRecountQueue:
@@ -66,8 +69,8 @@ class SqsRecountQueue:
         self._queue_url = queue_url
 
     def request_recount(self, ref: RunRef, agents_total: int | None) -> None:
-        request = {"tenant_id": ref.tenant_id, "run_id": ref.run_id, "agents_total": agents_total}
-        _send(self._client, self._queue_url, json.dumps(request), {})
+        request = RecountRequest(ref.tenant_id, ref.run_id, agents_total)
+        _send(self._client, self._queue_url, msgspec.json.encode(request).decode(), {})
 
 
 def _send(client: "SQSClient", queue_url: str, body: str, attributes: dict[str, str]) -> None:
@@ -76,7 +79,7 @@ def _send(client: "SQSClient", queue_url: str, body: str, attributes: dict[str, 
             QueueUrl=queue_url,
             MessageBody=body,
             MessageAttributes={
-                name: {"DataType": "String", "StringValue": value}
+                name: {"DataType": _TYPE, "StringValue": value}
                 for name, value in attributes.items()
             },
         )
@@ -84,13 +87,17 @@ def _send(client: "SQSClient", queue_url: str, body: str, attributes: dict[str, 
         raise Unavailable(f"SQS send to {queue_url}: {error}") from error
 
 
+def _size_of(attributes: dict[str, str]) -> int:
+    """Names, types and values all count towards the size of a message."""
+    return sum(len(name) + len(_TYPE) + len(value) for name, value in attributes.items())
+
+
 def _listed(refusals: Sequence[Refusal]) -> str:
-    """As JSON, the first refusals: as many whole ones as an attribute has room for."""
+    """As JSON, the first refusals: as many whole ones as there is room for."""
     listed: list[str] = []
-    room = _ATTRIBUTE_BYTES - 2
+    room = _LISTED_BYTES - 2
     for refusal in refusals:
-        detail = _printable(refusal.detail, _DETAIL_BYTES)
-        field = _printable(refusal.field, _DETAIL_BYTES)
+        field, detail = _printable(refusal.field), _printable(refusal.detail)
         entry = json.dumps({"reason": refusal.reason, "field": field, "detail": detail})
         room -= len(entry) + 1
         if room < 0:
@@ -99,6 +106,6 @@ def _listed(refusals: Sequence[Refusal]) -> str:
     return f"[{','.join(listed)}]"
 
 
-def _printable(text: str, limit: int) -> str:
+def _printable(text: str) -> str:
     """SQS refuses control characters in attributes too, and what was refused may hold any."""
-    return caps.cut(_UNPRINTABLE.sub("?", text), limit)
+    return caps.cut(_UNPRINTABLE.sub("?", text), _ATTRIBUTE_BYTES)

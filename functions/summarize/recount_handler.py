@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import msgspec
+
 from functions.adapters import clients
 from functions.adapters.dynamodb import DynamoDBTable
 from functions.adapters.dynamodb_totals import DynamoDBTotalsStore
 from functions.adapters.failed_batches import S3FailedBatches
 from functions.adapters.settings import RecountSettings
+from functions.adapters.sqs import RecountRequest
 from functions.adapters.telemetry import Telemetry
 from functions.core.errors import Unavailable
 from functions.core.keys import RunRef
@@ -86,15 +89,13 @@ def _attempt[T](work: Callable[[], T], parts: RecountParts) -> T | Exception:
 
 def _requests(body: str, failed_batches: S3FailedBatches) -> list[tuple[RunRef, int | None]]:
     """What a message asks for. Raises what a message that is none of ours makes it raise."""
-    request = json.loads(body)
-    if request.get("Event") == "s3:TestEvent":  # sent once, when notifications are set up
+    message = json.loads(body)
+    if message.get("Event") == "s3:TestEvent":  # sent once, when notifications are set up
         return []
-    if "Records" in request:
-        return [(ref, None) for ref in sorted(failed_batches.runs_in(request))]
-    total = request.get("agents_total")
-    return [
-        (RunRef(request["tenant_id"], request["run_id"]), None if total is None else int(total))
-    ]
+    if "Records" in message:
+        return [(ref, None) for ref in sorted(failed_batches.runs_in(message))]
+    request = msgspec.convert(message, RecountRequest)
+    return [(RunRef(request.tenant_id, request.run_id), request.agents_total)]
 
 
 def _stronger(one: int | None, other: int | None) -> int | None:

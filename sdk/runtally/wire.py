@@ -255,6 +255,8 @@ def _decode(decoder: msgspec.json.Decoder[_T], text: bytes, field: str) -> _T:
 def _rejected(error: str, field: str) -> Rejected:
     match = _FIELD.match(error)
     what, path = (match["what"], match["path"]) if match else (error, "")
+    if what.startswith("Invalid "):  # goes on with the value, which may be anybody's text
+        what = "not one of the values that are allowed here"
     where = ".".join(part for part in (field, path) if part)
     if path == "type" or "missing required field `type`" in what:
         return Rejected("unknown_type", where, what)

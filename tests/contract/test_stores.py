@@ -243,11 +243,11 @@ def test_a_summary_is_replaced_only_by_one_that_knows_more(services: Services, r
 
 
 def test_all_steps_are_read_back_page_by_page(services: Services, ref: RunRef) -> None:
-    run = a_run(ref)
+    run = replace(a_run(ref), buckets=1)
     steps = [
         build.step(n, error="e" * 300, attributes={"k": "v" * 1_900}, name="n" * 200)
         for n in range(1, 501)
-    ]  # 1.3 MB in two buckets, more than a page in all
+    ]  # 1.2 MB, more than a page
     services.runs.append_steps(run, [recorded(step) for step in steps])
     found = list(services.totals.steps_of_run(run))
     assert sorted(row.step_id for row in found) == [step.step_id for step in steps]

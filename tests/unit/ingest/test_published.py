@@ -56,7 +56,7 @@ def test_duplicates_and_conflicts(
 def test_rejections_by_reason_and_without_the_body(
     stage: MemoryStage, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    bad = build.body(build.step(1, cost_usd="SECRET"), build.step(2, cost_usd="-1"))
+    bad = build.body(build.step(1, cost_usd="SECRET"), build.step(2, status="SECRET"))
     stage.ingest("SECRET no JSON", bad, build.body(build.step(3, started_at=0, payload="SECRET")))
     metrics = published.read(capsys)
     logs = logged(caplog)
@@ -66,7 +66,7 @@ def test_rejections_by_reason_and_without_the_body(
     assert [log["field"] for log in logs] == [
         "",
         "events[0].cost_usd",
-        "events[1].cost_usd",
+        "events[1].status",
         "events[0].started_at",
     ]
     assert {log["message_id"] for log in logs} == {"0", "1", "2"}

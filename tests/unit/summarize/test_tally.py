@@ -179,7 +179,8 @@ def test_agents_of_a_phase_stand_in_the_runs_order_whatever_their_bucket() -> No
     "body",
     [
         "x", "[]", "null", "1", "{}", '{"tenant_id":"acme"}', '{"Records":5}',
-        '{"Records":[{"s3":5}]}', '{"tenant_id":"a","run_id":"r","agents_total":"many"}',
+        '{"Records":[{"s3":5}]}', '{"tenant_id":{},"run_id":"r"}',
+        '{"tenant_id":"a#","run_id":"r"}', '{"tenant_id":"a","run_id":"r","agents_total":"many"}',
     ],
 )  # fmt: skip
 def test_a_message_that_is_no_request_costs_the_others_nothing(body: str) -> None:
