@@ -23,7 +23,10 @@ def redeem(objects: ObjectStore, head: Head, claim: Claim) -> Message:
     content = objects.get_claimed(claim.key, claim.bytes)
     if hashlib.sha256(content).hexdigest() != claim.sha256:
         raise Rejected("invalid_claim", "claim.sha256", "the object holds other bytes")
-    inner = wire.open_message(content)
+    try:
+        inner = wire.open_message(content.decode())
+    except UnicodeDecodeError as error:
+        raise Rejected("not_json", "claim", f"no UTF-8 at byte {error.start:,}") from None
     if inner.head != Head(head.v, head.tenant_id, head.run_id, head.buckets):
         raise Rejected("invalid_claim", "claim", "its envelope differs from the one outside")
     return inner

@@ -180,14 +180,14 @@ _NOT_FINITE = re.compile(rb'"(?P<key>\w+)"\s*:[\s\[]*(?P<value>NaN|-?Infinity)')
 _FIELD = re.compile(r"^(?P<what>.*?) - at `(?:key in )?\$\.?(?P<path>.*)`$", re.DOTALL)
 
 
-def open_message(body: str | bytes) -> Message:
+def open_message(body: str) -> Message:
     """Open a body: the head checked, the events cut out as minified lines but not yet looked into.
 
     A body that no strict parser takes (NaN, lone surrogates, extreme nesting) is taken apart as
     text, so that only the events concerned suffer. Raises Rejected when there is no envelope to
     speak of.
     """
-    raw = json_text.utf8(body) if isinstance(body, str) else body
+    raw = json_text.utf8(body)
     try:
         outer = _outer_decoder.decode(raw)
         events = outer.events

@@ -218,6 +218,16 @@ def test_a_claim_is_redeemed() -> None:
     assert item["payload_bytes"] == 2_100_002
 
 
+def test_a_claimed_object_that_is_no_utf8_is_refused() -> None:
+    content = build.body(build.step(1, payload="HERE")).encode().replace(b"HERE", b"\xff\xfe")
+    key = f"inbox/acme/run-1/{hashlib.sha256(content).hexdigest()}"
+    stage = MemoryStage()
+    stage.s3.objects[key] = content
+    assert stage.ingest(claim_body(key, content)) == []
+    assert stage.dead_letters()[0]["reason"] == "not_json"
+    assert stage.dynamodb.items == {}
+
+
 OTHER = build.body(build.step(1), run=RunRef("other", "run-1")).encode()
 MINE = build.body(build.step(1)).encode()
 SHA = hashlib.sha256(MINE).hexdigest()
