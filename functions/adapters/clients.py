@@ -13,15 +13,16 @@ if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
     from types_boto3_sqs import SQSClient
 
-CONCURRENCY: Final = 32
-"""Requests under way at once in one function, and so connections kept."""
+MESSAGES_AT_ONCE: Final = 10
+STEPS_AT_ONCE: Final = 32
+"""What one function has under way at once: each has a connection, or waits for none."""
 
 CONFIG: Final = Config(
     # botocore's default went from 10 attempts to 4 for DynamoDB; back-off is capped at 20 s each.
     retries={"mode": "standard", "total_max_attempts": 6},
     connect_timeout=2,
     read_timeout=10,
-    max_pool_connections=CONCURRENCY,
+    max_pool_connections=MESSAGES_AT_ONCE + STEPS_AT_ONCE,
     # Half of botocore's own work a call: it checks again what the types here already say, and
     # builds its User-Agent twice.
     parameter_validation=False,

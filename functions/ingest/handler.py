@@ -22,8 +22,6 @@ type Spread = Callable[
     [Callable[[dict[str, Any]], Answer], Iterable[dict[str, Any]]], Iterable[Answer]
 ]
 
-_MESSAGES_AT_ONCE = 10
-
 
 @dataclass(frozen=True, slots=True)
 class Ingest:
@@ -40,7 +38,7 @@ def _ingest() -> Ingest:
     objects = S3ObjectStore(clients.s3(), settings.bucket)
     return Ingest(
         RecordMessage(
-            runs=DynamoDBRunStore(table, ThreadPoolExecutor(clients.CONCURRENCY).map),
+            runs=DynamoDBRunStore(table, ThreadPoolExecutor(clients.STEPS_AT_ONCE).map),
             objects=objects,
             dead_letters=SqsDeadLetters(clients.sqs(), settings.dead_letter_queue_url, objects),
             now_ns=time.time_ns,
@@ -48,7 +46,7 @@ def _ingest() -> Ingest:
         ),
         table,
         Telemetry("ingest"),
-        ThreadPoolExecutor(_MESSAGES_AT_ONCE).map,
+        ThreadPoolExecutor(clients.MESSAGES_AT_ONCE).map,
     )
 
 

@@ -22,7 +22,8 @@ def test_every_client_says_how_it_retries_and_how_long_it_waits(make: Any) -> No
     assert config.retries["mode"] == "standard"
     assert config.retries["total_max_attempts"] == 6
     assert (config.connect_timeout, config.read_timeout) == (2, 10)
-    assert config.max_pool_connections >= clients.CONCURRENCY
+    at_once = clients.MESSAGES_AT_ONCE + clients.STEPS_AT_ONCE
+    assert config.max_pool_connections >= at_once
     # The client's own config does not keep this setting; what it did is there to see.
     serializer = make()._serializer
     assert "Validation" not in type(serializer).__name__

@@ -9,6 +9,7 @@ import pytest
 from functions.core import keys
 from functions.core.keys import RunRef
 from functions.summarize import tally
+from runtally import wire
 from tests import build, invariants
 from tests.build import RUN
 from tests.fakes.calls import client_error
@@ -51,6 +52,36 @@ def test_the_preview_is_filled_even_when_the_totals_are_past_it() -> None:
     assert stage.item(RUN, keys.PREVIEW) is None
     assert stage.summarize(records) == []
     assert len((stage.item(RUN, keys.PREVIEW) or {})["agents"]) == 100
+
+
+def test_the_preview_waits_for_a_batch_that_was_counted_but_not_shown() -> None:
+    """Two buckets: the other's batches may come between the two writes of one that died."""
+    stage = MemoryStage()
+    by_bucket: dict[int, list[wire.Step]] = {0: [], 1: []}
+    for step in (build.step(n) for n in range(1, 301)):
+        by_bucket[keys.bucket_of(step.step_id, 2)].append(step)
+    stage.ingest(build.body(*by_bucket[0][:60], buckets=2))
+    died = stage.new_stream_records()
+    stage.ingest(build.body(*by_bucket[1][:60], buckets=2))
+    between = stage.new_stream_records()
+    stage.ingest(build.body(*by_bucket[1][60:120], buckets=2))
+    updates = 0
+
+    def die_before_the_preview(call: str, when: str) -> None:
+        nonlocal updates
+        updates += call == "dynamodb.update_item" and when == "before"
+        if updates == 2:
+            raise KeyboardInterrupt
+
+    stage.calls.hook = die_before_the_preview
+    with pytest.raises(KeyboardInterrupt):
+        stage.summarize(died)
+    stage.calls.hook = lambda call, when: None
+    stage.summarize(between)
+    assert len((stage.item(RUN, keys.PREVIEW) or {})["agents"]) == 60
+    stage.summarize(stage.new_stream_records())  # 180 are counted by now
+    stage.summarize(died)
+    invariants.counted_exactly(stage, RUN, [*by_bucket[0][:60], *by_bucket[1][:120]])
 
 
 def test_a_full_preview_is_marked_and_then_left_alone() -> None:
