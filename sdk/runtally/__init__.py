@@ -1,8 +1,9 @@
 """Record every step of LLM agent workflows: `Recorder` is the way in, README.md shows it in twenty
-lines.
+lines. `JobWorker` does the work that is asked for over a service entry.
 
-Importing the package imports next to nothing: the functions in Lambda need `runtally.wire` alone,
-and boto3 is loaded only when the first message leaves for SQS.
+Importing the package imports next to nothing: the functions in Lambda need `runtally.wire` and
+`runtally.job` alone, and boto3 is loaded only by a JobWorker, or when the first message leaves for
+SQS.
 """
 
 from importlib import import_module
@@ -13,9 +14,14 @@ if TYPE_CHECKING:
     from runtally.recorder import Recorder, RecordingLost
     from runtally.run import Run, Step
     from runtally.senders import FileSender, Sender, SqsSender
+    from runtally.worker import AnswerNotSent, JobFailed, JobWorker, Received
 
 __all__ = [
+    "AnswerNotSent",
     "FileSender",
+    "JobFailed",
+    "JobWorker",
+    "Received",
     "Recorder",
     "RecordingLost",
     "Run",
@@ -26,7 +32,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AnswerNotSent": "worker",
     "FileSender": "senders",
+    "JobFailed": "worker",
+    "JobWorker": "worker",
+    "Received": "worker",
     "Recorder": "recorder",
     "RecordingLost": "recorder",
     "Run": "run",

@@ -89,6 +89,13 @@ def text(value: object) -> str:
     return written if written.isascii() else json_text.utf8(written).decode()
 
 
+def result_text(value: object) -> str | None:
+    """A result as it travels: text as it is, all else JSON-encoded; none for None. Never raises."""
+    if value is None:
+        return None
+    return text(value if isinstance(value, str) else payloads.encode(value).decode())
+
+
 def money(value: object) -> str:
     """US dollars written out, rounded half-even to 18 decimals. Raises ValueError when it is no
     amount.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 import msgspec
 
-from runtally import wire
+from runtally import environment, wire
 from runtally.courier import Courier
 from runtally.outbox import Outbox, Unsent
 from runtally.run import Run
@@ -83,14 +83,12 @@ class Recorder:
     def from_environment(cls) -> "Self":
         """Settings from RUNTALLY_TENANT_ID, RUNTALLY_QUEUE_URL and, optional, RUNTALLY_BUCKET and
         RUNTALLY_SPOOL_DIR. Raises ValueError that names what is missing."""
-        needed = ("RUNTALLY_TENANT_ID", "RUNTALLY_QUEUE_URL")
-        if missing := [name for name in needed if not os.environ.get(name)]:
-            raise ValueError(f"not set in the environment: {', '.join(missing)}")
+        tenant_id, queue_url = environment.required("RUNTALLY_TENANT_ID", "RUNTALLY_QUEUE_URL")
         return cls(
-            tenant_id=os.environ["RUNTALLY_TENANT_ID"],
-            queue_url=os.environ["RUNTALLY_QUEUE_URL"],
-            bucket=os.environ.get("RUNTALLY_BUCKET") or None,
-            spool_dir=os.environ.get("RUNTALLY_SPOOL_DIR") or None,
+            tenant_id=tenant_id,
+            queue_url=queue_url,
+            bucket=environment.optional("RUNTALLY_BUCKET"),
+            spool_dir=environment.optional("RUNTALLY_SPOOL_DIR"),
         )
 
     def run(  # noqa: PLR0913 - one keyword a field

@@ -171,13 +171,10 @@ class Run(Timed):
         self._record(lambda: self._end_event(ended_at), at_once=True)
 
     def _end_event(self, at: int) -> wire.Event:
-        result = self.result
-        if result is not None and not isinstance(result, str):
-            result = payloads.encode(result).decode()
         return wire.RunEnded(
             at,
             self._status,
-            None if result is None else fields.text(result),
+            fields.result_text(self.result),
             None if self._error is None else fields.text(self._error),
         )
 

@@ -146,7 +146,8 @@ class SqsSender:
         if self._limit_on_queue is None or len(body) <= self._limit_on_queue:
             return body
         sha256 = hashlib.sha256(body).hexdigest()
-        key = f"inbox/{head.tenant_id}/{head.run_id}/{sha256}"
+        # `_` begins no run id: it holds the messages that belong to no run.
+        key = f"inbox/{head.tenant_id}/{head.run_id or '_'}/{sha256}"
         self._s3.put_object(Bucket=self._bucket or "", Key=key, Body=body)
         claim = wire.Claim(key=key, sha256=sha256, bytes=len(body))
         return msgspec.json.encode(msgspec.structs.replace(head, claim=claim))

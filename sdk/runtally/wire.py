@@ -26,6 +26,7 @@ TenantId = Annotated[str, Meta(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,63}}{_EN
 RunId = Annotated[str, Meta(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._:-]{{0,127}}{_END}")]
 StepId = Annotated[str, Meta(pattern=rf"^[0-9]{{19}}-[0-9a-z]{{8,11}}{_END}")]
 InvocationId = Annotated[str, Meta(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._:-]{{0,127}}{_END}")]
+ServiceEntryName = Annotated[str, Meta(pattern=rf"^[a-z][a-z0-9-]{{0,31}}{_END}")]
 Kind = Annotated[str, Meta(pattern=rf"^[a-z][a-z0-9_.-]{{0,31}}{_END}")]
 Buckets = Annotated[int, Meta(ge=1, le=64)]
 Nanoseconds = Annotated[
@@ -162,8 +163,8 @@ class ClaimEnvelope(Struct, omit_defaults=True, frozen=True):
 
     v: Literal[1]
     tenant_id: TenantId
-    run_id: RunId
     claim: Claim
+    run_id: RunId | None = None
     buckets: Buckets = 1
 
 
@@ -200,7 +201,7 @@ def open_message(body: str) -> Message:
     head_text = raw
     if mendable:
         head_text, lines = json_text.mend_message(raw)
-    head = _decode(_head_decoder, head_text, "")
+    head = decode(_head_decoder, head_text, "")
     if head.claim is None and not lines:
         raise Rejected("invalid_field", "events", "a message holds at least one event")
     if head.claim is not None and lines:
@@ -211,7 +212,7 @@ def open_message(body: str) -> Message:
 def decode_event(line: bytes, field: str) -> Event:
     """The event on one line. Raises Rejected with the path of the refused field below `field`."""
     try:
-        return _decode(_event_decoder, line, field)
+        return decode(_event_decoder, line, field)
     except Rejected as rejected:
         if rejected.reason == "not_json" and (number := _NOT_FINITE.search(line)):
             where = f"{field}.{number['key'].decode()}"
@@ -221,20 +222,32 @@ def decode_event(line: bytes, field: str) -> Event:
         raise
 
 
+def check_addressed(head: Head, event: Event, field: str) -> None:
+    """Events of a run come with its id, the answer to an invocation without. Raises Rejected."""
+    if isinstance(event, InvocationEnded):
+        if head.run_id is not None:
+            raise Rejected("invalid_field", "run_id", f"{field} is no event of a run")
+    elif head.run_id is None:
+        raise Rejected("invalid_field", "run_id", "missing required field `run_id`")
+
+
 def encode_event(event: Event) -> bytes:
     """One event as the minified line that every resend repeats byte for byte."""
     return _encoder.encode(event)
 
 
 def seal(head: Head, lines: list[bytes]) -> bytes:
-    """The message body: bytes that SQS accepts, whatever the texts inside.
-
-    SQS refuses characters that XML 1.0 has no place for. JSON escapes the control characters
-    anyway, which leaves U+FFFE and U+FFFF. Escaping all that is not ASCII would do too, at twice
-    the size for CJK text.
-    """
+    """The message body: bytes that SQS accepts, whatever the texts inside."""
     start = _encoder.encode(head)[:-1]
-    body = b"".join([start, b',"events":[', b",".join(lines), b"]}"])
+    return sqs_safe(b"".join([start, b',"events":[', b",".join(lines), b"]}"]))
+
+
+def sqs_safe(body: bytes) -> bytes:
+    """The same JSON without the characters that SQS refuses: those XML 1.0 has no place for.
+
+    JSON escapes the control characters anyway, which leaves U+FFFE and U+FFFF. Escaping all that is
+    not ASCII would do too, at twice the size for CJK text.
+    """
     return body.replace(b"\xef\xbf\xbe", rb"\ufffe").replace(b"\xef\xbf\xbf", rb"\uffff")
 
 
@@ -243,25 +256,29 @@ def digest(line: bytes) -> str:
     return hashlib.sha256(line).hexdigest()[:16]
 
 
-def _decode(decoder: msgspec.json.Decoder[_T], text: bytes, field: str) -> _T:
+def decode(decoder: msgspec.json.Decoder[_T], text: bytes, field: str) -> _T:
+    """What the decoder makes of it. Raises Rejected with the path of the refused field below
+    `field`.
+    """
     try:
         return decoder.decode(text)
     except msgspec.ValidationError as error:
-        raise _rejected(str(error), field) from None
+        raise rejected(str(error), field) from None
     except (msgspec.DecodeError, RecursionError) as error:
         raise Rejected("not_json", field, str(error)) from None
 
 
-def _rejected(error: str, field: str) -> Rejected:
+def rejected(error: str, field: str) -> Rejected:
+    """What msgspec says of a refused value, as Rejected with the path below `field`."""
     match = _FIELD.match(error)
     what, path = (match["what"], match["path"]) if match else (error, "")
     if what.startswith("Invalid "):  # goes on with the value, which may be anybody's text
         what = "not one of the values that are allowed here"
-    where = ".".join(part for part in (field, path) if part)
+    where = ".".join(part for part in (field, path) if part).replace(".[", "[")
     if path == "type" or "missing required field `type`" in what:
         return Rejected("unknown_type", where, what)
     if path == "v" and not field:
         return Rejected("unknown_version", where, what)
-    if missing := re.search(r"missing required field `(\w+)`", what):
+    if missing := re.search(r"(?:missing required|contains unknown) field `(\w+)`", what):
         where = ".".join(part for part in (where, missing[1]) if part)
     return Rejected("invalid_field", where, what)

@@ -4,8 +4,11 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from runtally.wire import SQS_LIMIT_BYTES
 from tests.fakes.calls import Calls, client_error
+from tests.fakes.clock import MemoryClock
 
 _REFUSED = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -17,23 +20,104 @@ class Sent:
     message_id: str
     body: str
     attributes: dict[str, str] = field(default_factory=dict)
+    group: str = ""
     receives: int = 0
+    visible_at: int = 0
+    receipt: str = ""
 
 
 class MemorySQS:
-    def __init__(self, calls: Calls | None = None) -> None:
+    """`redrives` says where a queue's messages go that were received so many times in vain."""
+
+    def __init__(self, calls: Calls | None = None, clock: MemoryClock | None = None) -> None:
         self.calls = calls or Calls()
+        self.clock = clock or MemoryClock()
         self.queues: dict[str, list[Sent]] = {}
+        self.redrives: dict[str, tuple[int, str]] = {}
         self._sent = 0
+
+    def close(self) -> None:
+        """There are no connections to close."""
 
     def send_message(self, **request: Any) -> dict[str, Any]:
         def apply() -> dict[str, Any]:
             given = request.get("MessageAttributes", {})
             attributes = {name: value["StringValue"] for name, value in given.items()}
             sent = self._accept(request["QueueUrl"], request["MessageBody"], attributes)
+            sent.group = request.get("MessageGroupId", "")
             return {"MessageId": sent.message_id}
 
         return self.calls("sqs.send_message", apply)
+
+    def send_message_batch(self, **request: Any) -> dict[str, Any]:
+        def apply() -> dict[str, Any]:
+            entries = request["Entries"]
+            size = sum(len(e["MessageBody"].encode("utf-8", "surrogatepass")) for e in entries)
+            if size > SQS_LIMIT_BYTES or not 0 < len(entries) <= 10:
+                raise client_error("SendMessageBatch", "BatchRequestTooLong")
+            failed = []
+            for entry in entries:
+                try:
+                    self._accept(request["QueueUrl"], entry["MessageBody"], {})
+                except ClientError as error:
+                    code = error.response["Error"]["Code"]
+                    failed.append({"Id": entry["Id"], "Code": code, "SenderFault": True})
+            return {"Failed": failed} if failed else {}
+
+        return self.calls("sqs.send_message_batch", apply)
+
+    def receive_message(self, **request: Any) -> dict[str, Any]:
+        """Answers at once, also when there is nothing to receive."""
+
+        def apply() -> dict[str, Any]:
+            url = request["QueueUrl"]
+            self._redrive(url)
+            visible = [m for m in self.queues.get(url, []) if m.visible_at <= self.clock.now_ns()]
+            received = visible[: request.get("MaxNumberOfMessages", 1)]
+            for sent in received:
+                sent.receives += 1
+                sent.receipt = f"{sent.message_id}-{sent.receives}"
+                self._hide(sent, request["VisibilityTimeout"])
+            wanted = request.get("MessageSystemAttributeNames", [])
+            messages = [_as_received(sent, wanted) for sent in received]
+            return {"Messages": messages} if messages else {}
+
+        return self.calls("sqs.receive_message", apply)
+
+    def delete_message(self, **request: Any) -> dict[str, Any]:
+        """A receipt that is not the last one is accepted and deletes nothing."""
+
+        def apply() -> dict[str, Any]:
+            queue = self.queues[request["QueueUrl"]]
+            queue[:] = [sent for sent in queue if sent.receipt != request["ReceiptHandle"]]
+            return {}
+
+        return self.calls("sqs.delete_message", apply)
+
+    def change_message_visibility(self, **request: Any) -> dict[str, Any]:
+        def apply() -> dict[str, Any]:
+            operation = "ChangeMessageVisibility"
+            receipt = request["ReceiptHandle"]
+            found = [m for m in self.queues[request["QueueUrl"]] if m.receipt == receipt]
+            if not found:
+                raise client_error(operation, "InvalidParameterValue", "message does not exist")
+            if found[0].visible_at <= self.clock.now_ns():
+                raise client_error(operation, "MessageNotInflight")
+            self._hide(found[0], request["VisibilityTimeout"])
+            return {}
+
+        return self.calls("sqs.change_message_visibility", apply)
+
+    def _hide(self, sent: Sent, seconds: int) -> None:
+        sent.visible_at = self.clock.now_ns() + seconds * 10**9
+
+    def _redrive(self, queue_url: str) -> None:
+        most, dead_letters = self.redrives.get(queue_url, (10**6, ""))
+        queue = self.queues.get(queue_url, [])
+        for sent in list(queue):
+            if sent.receives >= most and sent.visible_at <= self.clock.now_ns():
+                queue.remove(sent)
+                self.queues.setdefault(dead_letters, []).append(sent)
 
     def _accept(self, queue_url: str, body: str, attributes: dict[str, str]) -> Sent:
         size = len(body.encode("utf-8", "surrogatepass"))
@@ -49,6 +133,16 @@ class MemorySQS:
         sent = Sent(f"m-{self._sent}", body, attributes)
         self.queues.setdefault(queue_url, []).append(sent)
         return sent
+
+
+def _as_received(sent: Sent, wanted: list[str]) -> dict[str, Any]:
+    attributes = {"ApproximateReceiveCount": str(sent.receives)}
+    return {
+        "MessageId": sent.message_id,
+        "ReceiptHandle": sent.receipt,
+        "Body": sent.body,
+        "Attributes": {name: attributes[name] for name in wanted},
+    }
 
 
 @dataclass

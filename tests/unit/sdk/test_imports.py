@@ -24,6 +24,10 @@ def test_the_wire_format_loads_nothing_of_the_recorder() -> None:
     assert not loaded & {"boto3", "asyncio", "threading", "logging"} - loaded_by("import msgspec")
 
 
+def test_a_job_loads_the_wire_format_and_nothing_more() -> None:
+    assert loaded_by("import runtally.job") - loaded_by("import runtally.wire") == {"runtally.job"}
+
+
 def test_a_recorder_does_not_load_boto3_before_it_sends() -> None:
     made = "from runtally import Recorder; Recorder(tenant_id='a', queue_url='https://queue')"
     assert not loaded_by(made) & {"boto3", "botocore"}
