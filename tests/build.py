@@ -46,6 +46,16 @@ def log(n: int, *lines: str) -> wire.RunLog:
     return wire.RunLog(log_id=step_id(n), at=T0 + n * SECOND, lines=list(lines))
 
 
+def answer(invocation_id: str, result: str | None = "done", **fields: Any) -> wire.InvocationEnded:
+    given: dict[str, Any] = {"status": "succeeded", "result": result, **fields}
+    return wire.InvocationEnded(invocation_id=invocation_id, **given)
+
+
+def answer_body(*answers: wire.Event, tenant_id: str = "acme") -> str:
+    head = wire.Head(v=1, tenant_id=tenant_id)
+    return wire.seal(head, [wire.encode_event(one) for one in answers]).decode()
+
+
 def body(*events: wire.Event, run: RunRef = RUN, buckets: int = 1) -> str:
     head = wire.Head(v=1, tenant_id=run.tenant_id, run_id=run.run_id, buckets=buckets)
     return wire.seal(head, [wire.encode_event(event) for event in events]).decode()

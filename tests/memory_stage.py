@@ -1,26 +1,34 @@
 """The deployed pipeline in one process: the real handlers, wired as in Lambda, over the fakes."""
 
 import gzip
+import hashlib
 import json
 from collections.abc import Sequence
 from typing import Any, cast
 
+import msgspec
+
 from functions.adapters.dynamodb import DynamoDBTable, from_attributes
+from functions.adapters.dynamodb_invocations import DynamoDBInvocations
 from functions.adapters.dynamodb_runs import DynamoDBRunStore
 from functions.adapters.dynamodb_totals import DynamoDBTotalsStore
 from functions.adapters.failed_batches import S3FailedBatches
 from functions.adapters.s3 import S3ObjectStore
-from functions.adapters.sqs import SqsDeadLetters, SqsRecountQueue
+from functions.adapters.sqs import SqsDeadLetters, SqsJobQueues, SqsRecountQueue
 from functions.adapters.telemetry import Telemetry
+from functions.api import dead_jobs_handler, shapes
+from functions.api.service_entries import GiveUpJob, Invoke, ReadInvocation
 from functions.core import keys
 from functions.core.items import Item
-from functions.core.keys import Pointer, RunRef
+from functions.core.keys import InvocationRef, Pointer, RunRef
 from functions.ingest import handler as ingest_handler
+from functions.ingest.answers import TakeAnswer
 from functions.ingest.record import RecordMessage
 from functions.summarize import handler as summarize_handler
 from functions.summarize import recount_handler
 from functions.summarize.recount import Recount
 from functions.summarize.tally import Tally
+from runtally import wire
 from tests.fakes.calls import Calls
 from tests.fakes.dynamodb import MemoryDynamoDB
 from tests.fakes.s3 import MemoryS3
@@ -28,6 +36,7 @@ from tests.fakes.sqs import MemorySQS
 
 DEAD_LETTERS = "memory://dead-letters"
 RECOUNTS = "memory://recounts"
+JOBS = {"research": "memory://jobs-of-research", "translate": "memory://jobs-of-translate"}
 NOW_NS = 1_796_000_000_000_000_000
 """The stage's clock: some time in November 2026."""
 
@@ -46,12 +55,14 @@ class MemoryStage:
         table = DynamoDBTable(cast("Any", self.dynamodb), "t")
         objects = S3ObjectStore(cast("Any", self.s3), "b")
         totals = DynamoDBTotalsStore(table)
+        invocations = DynamoDBInvocations(table)
         recount = Recount(totals)
         self.ingest_parts = ingest_handler.Ingest(
             RecordMessage(
                 DynamoDBRunStore(table),
                 objects,
                 SqsDeadLetters(cast("Any", self.sqs), DEAD_LETTERS, objects),
+                TakeAnswer(invocations, objects, lambda: self.now_ns),
                 lambda: self.now_ns,
                 retention_days,
             ),
@@ -69,16 +80,50 @@ class MemoryStage:
             table,
             Telemetry("recount"),
         )
+        self._invoke = Invoke(
+            invocations,
+            SqsJobQueues(cast("Any", self.sqs), JOBS),
+            objects,
+            lambda: self.now_ns,
+            retention_days,
+        )
+        self._read_invocation = ReadInvocation(invocations, objects, lambda: self.now_ns)
+        self.dead_jobs_parts = dead_jobs_handler.DeadJobs(
+            GiveUpJob(invocations, objects, lambda: self.now_ns), table, Telemetry("dead_jobs")
+        )
 
     # -- what happens ---------------------------------------------------------------------------
 
     def ingest(self, *bodies: str | bytes) -> list[str]:
         """Deliver one batch of messages; the ids of those to be delivered again, `0`, `1`, …"""
-        records = [
-            {"messageId": str(n), "body": body if isinstance(body, str) else body.decode()}
-            for n, body in enumerate(bodies)
-        ]
-        answer = ingest_handler.process({"Records": records}, self.ingest_parts)
+        answer = ingest_handler.process(_batch_of(bodies), self.ingest_parts)
+        return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+
+    def ingest_claimed(self, run: RunRef, body: bytes) -> None:
+        """Deliver a message too large for the queue: its body in the inbox, and a claim on it."""
+        sha256 = hashlib.sha256(body).hexdigest()
+        key = keys.inbox_prefix(run) + sha256
+        self.s3.put_object(Key=key, Body=body)
+        claim = wire.Claim(key, sha256, len(body))
+        head = wire.Head(v=1, tenant_id=run.tenant_id, run_id=run.run_id, claim=claim)
+        assert self.ingest(msgspec.json.encode(head)) == []
+
+    def invoke(
+        self, service_entry: str = "research", tenant_id: str = "acme", **wanted: object
+    ) -> shapes.Invocation:
+        """Ask a service entry to do something: `input`, unless given, is null."""
+        body = msgspec.json.encode({"input": None} | wanted)
+        return self._invoke(tenant_id, service_entry, body)
+
+    def invoke_raw(self, body: bytes) -> shapes.Invocation:
+        return self._invoke("acme", "research", body)
+
+    def read_invocation(self, invocation_id: str, tenant_id: str = "acme") -> shapes.Invocation:
+        return self._read_invocation(tenant_id, invocation_id)
+
+    def dead_jobs(self, *bodies: str | bytes) -> list[str]:
+        """Deliver one batch of jobs that were given up; the ids of those to be delivered again."""
+        answer = dead_jobs_handler.process(_batch_of(bodies), self.dead_jobs_parts)
         return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
     def summarize(self, records: Sequence[dict[str, Any]]) -> list[str]:
@@ -119,8 +164,18 @@ class MemoryStage:
         return [
             from_attributes(item)
             for (partition, sort), item in sorted(self.dynamodb.items.items())
-            if keys.parse_run_partition(partition)[0] == run and sort.startswith(prefix)
+            if sort.startswith(prefix) and _is_of(partition, run)
         ]
+
+    def invocation_item(self, invocation_id: str, tenant_id: str = "acme") -> Item | None:
+        found = self.dynamodb.items.get(
+            keys.invocation_item(InvocationRef(tenant_id, invocation_id))
+        )
+        return None if found is None else from_attributes(found)
+
+    def jobs(self, service_entry: str = "research") -> list[str]:
+        """The bodies on the work queue of a service entry."""
+        return [sent.body for sent in self.sqs.queues.get(JOBS[service_entry], [])]
 
     def line_behind(self, run: RunRef, pointer: str) -> bytes:
         """The stored line that an item points at; fails when the object is not there."""
@@ -134,6 +189,19 @@ class MemoryStage:
             {**m.attributes, "refusals": json.loads(m.attributes["refusals"]), "body": m.body}
             for m in self.sqs.queues.get(DEAD_LETTERS, [])
         ]
+
+
+def _batch_of(bodies: Sequence[str | bytes]) -> dict[str, Any]:
+    return {
+        "Records": [
+            {"messageId": str(n), "body": body if isinstance(body, str) else body.decode()}
+            for n, body in enumerate(bodies)
+        ]
+    }
+
+
+def _is_of(partition: str, run: RunRef) -> bool:
+    return f"{partition}#".startswith(f"{keys.run_partition(run)}#")
 
 
 def passes_filter(record: dict[str, Any]) -> bool:

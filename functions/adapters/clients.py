@@ -31,31 +31,43 @@ CONFIG: Final = Config(
 )
 
 
+ANSWERING: Final = CONFIG.merge(
+    Config(retries={"mode": "standard", "total_max_attempts": 3}, connect_timeout=1, read_timeout=3)
+)
+"""For functions that somebody waits for: API Gateway gives up after 30 seconds, whatever hangs."""
+
+_LINKS: Final = Config(
+    # The old way of signing knows no signed headers. Links are signed for the bucket's own region:
+    # the global host would redirect them, and in the newer regions never work.
+    signature_version="s3v4",
+    s3={"addressing_style": "virtual"},
+)
+
 _making: Final = Lock()
 
 
-def _once[T](make: Callable[[], T]) -> Callable[[], T]:
+def _once[**P, T](make: Callable[P, T]) -> Callable[P, T]:
     """One client a service, whichever thread asks first: boto3's default session, with which they
     are made, is not safe to use from several at once (F16), and `cache` alone would make two."""
     made = cache(make)
 
-    def client() -> T:
+    def client(*args: P.args, **kwargs: P.kwargs) -> T:
         with _making:
-            return made()
+            return made(*args, **kwargs)  # type: ignore[arg-type] # Config hashes as itself
 
     return client
 
 
 @_once
-def dynamodb() -> "DynamoDBClient":
-    return boto3.client("dynamodb", config=CONFIG)
+def dynamodb(config: Config = CONFIG) -> "DynamoDBClient":
+    return boto3.client("dynamodb", config=config)
 
 
 @_once
-def s3() -> "S3Client":
-    return boto3.client("s3", config=CONFIG)
+def s3(config: Config = CONFIG) -> "S3Client":
+    return boto3.client("s3", config=config.merge(_LINKS))
 
 
 @_once
-def sqs() -> "SQSClient":
-    return boto3.client("sqs", config=CONFIG)
+def sqs(config: Config = CONFIG) -> "SQSClient":
+    return boto3.client("sqs", config=config)

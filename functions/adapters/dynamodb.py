@@ -7,8 +7,9 @@ has to know which words DynamoDB reserves.
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.exceptions import BotoCoreError, ClientError
@@ -20,6 +21,8 @@ from functions.core.keys import ItemKey
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
+
+_KEYS_A_REQUEST: Final = 100
 
 NOT_THERE: Final = f"attribute_not_exists({keys.PARTITION})"
 
@@ -54,6 +57,29 @@ class Refused(Exception):  # noqa: N818 - an answer, not a fault
         self.item = item
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Items of one partition, of the table or of an index, between two sort keys, both included."""
+
+    partition: str
+    first: str
+    last: str
+    index: Literal["", "GSI1"] = ""
+    newest_first: bool = False
+
+    @property
+    def key_names(self) -> tuple[str, str]:
+        """Names as they stand in an expression: none of them is reserved."""
+        return f"{self.index}{keys.PARTITION}", f"{self.index}{keys.SORT}"
+
+
+class Page(NamedTuple):
+    """`last` is the key to go on after; None when the span has been read to its end."""
+
+    items: list[Item]
+    last: Mapping[str, str] | None
+
+
 class DynamoDBTable:
     """One table, and what writing to it consumed."""
 
@@ -67,7 +93,7 @@ class DynamoDBTable:
     def get(self, key: ItemKey, attributes: Sequence[str] = ()) -> Item | None:
         """The item now (strongly consistent), or None."""
         request: dict[str, Any] = {"Key": _key(key), "ConsistentRead": True}
-        answer = self._call("get_item", **request, **_projection(attributes))
+        answer = self._call("get_item", TableName=self._name, **request, **_projection(attributes))
         return from_attributes(answer["Item"]) if "Item" in answer else None
 
     def put(self, item: Item, condition: str, values: Mapping[str, Any] | None = None) -> None:
@@ -99,21 +125,72 @@ class DynamoDBTable:
 
     def query(self, partition: str, prefix: str, attributes: Sequence[str]) -> Iterator[Item]:
         """All items of a partition whose sort key begins so, in order (strongly consistent)."""
-        projection = _projection(attributes)
-        start: dict[str, Any] = {}
+        span = Span(partition, *keys.beginning_with(prefix))
+        after: Mapping[str, str] | None = None
         while True:
-            page = self._call(
-                "query",
-                KeyConditionExpression=f"{keys.PARTITION} = :pk AND begins_with({keys.SORT}, :sk)",
-                ExpressionAttributeValues=to_attributes({":pk": partition, ":sk": prefix}),
-                ConsistentRead=True,
-                **projection,
-                **start,
-            )
-            yield from map(from_attributes, page["Items"])
-            if "LastEvaluatedKey" not in page:
+            page = self.page(span, after=after, attributes=attributes)
+            yield from page.items
+            if page.last is None:
                 return
-            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+            after = page.last
+
+    def page(
+        self,
+        span: Span,
+        *,
+        after: Mapping[str, str] | None = None,
+        limit: int | None = None,
+        attributes: Sequence[str] = (),
+        where: Mapping[str, str] | None = None,
+    ) -> Page:
+        """One request's worth of a span: at most 1 MB, or `limit` items, of which those remain
+        whose attributes equal `where`. A page may be empty and still not be the last.
+
+        Strongly consistent, except on an index: that lags behind the table.
+        """
+        where = where or {}
+        names = {f"#{name}": name for name in (*attributes, *where)}
+        partition, sort = span.key_names
+        request: dict[str, Any] = {
+            "TableName": self._name,
+            "KeyConditionExpression": f"{partition} = :pk AND {sort} BETWEEN :first AND :last",
+            "ExpressionAttributeValues": to_attributes(
+                {":pk": span.partition, ":first": span.first, ":last": span.last}
+                | {f":{name}": value for name, value in where.items()}
+            ),
+            "ScanIndexForward": not span.newest_first,
+            **({"IndexName": span.index} if span.index else {"ConsistentRead": True}),
+        }
+        if attributes:
+            request["ProjectionExpression"] = ", ".join(f"#{name}" for name in attributes)
+        if where:
+            request["FilterExpression"] = " AND ".join(f"#{name} = :{name}" for name in where)
+        if names:
+            request["ExpressionAttributeNames"] = names
+        if limit is not None:
+            request["Limit"] = limit
+        if after is not None:
+            request["ExclusiveStartKey"] = to_attributes(after)
+        answer = self._call("query", **request)
+        last = answer.get("LastEvaluatedKey")
+        found = [from_attributes(item) for item in answer["Items"]]
+        return Page(found, from_attributes(last) if last else None)
+
+    def get_many(self, wanted: Sequence[ItemKey], *, consistent: bool) -> dict[ItemKey, Item]:
+        """Those of the items that exist, 100 a request."""
+        found: dict[ItemKey, Item] = {}
+        for start in range(0, len(wanted), _KEYS_A_REQUEST):
+            pending = [_key(key) for key in wanted[start : start + _KEYS_A_REQUEST]]
+            while pending:
+                asked = {self._name: {"Keys": pending, "ConsistentRead": consistent}}
+                answer = self._call("batch_get_item", RequestItems=asked)
+                for item in map(from_attributes, answer["Responses"].get(self._name, ())):
+                    found[ItemKey(item[keys.PARTITION], item[keys.SORT])] = item
+                left = answer.get("UnprocessedKeys", {}).get(self._name, {}).get("Keys", [])
+                if len(left) == len(pending):
+                    raise Unavailable("DynamoDB batch_get_item: throttled")
+                pending = left
+        return found
 
     def take_consumption(self) -> dict[str, float]:
         """What was consumed since the last call, by metric: write units with those of the indexes,
@@ -127,6 +204,7 @@ class DynamoDBTable:
         try:
             answer = self._call(
                 operation,
+                TableName=self._name,
                 **request,
                 ReturnValuesOnConditionCheckFailure="ALL_OLD",
                 ReturnConsumedCapacity="TOTAL",
@@ -141,9 +219,7 @@ class DynamoDBTable:
 
     def _call(self, operation: str, **request: Any) -> dict[str, Any]:
         try:
-            answer: dict[str, Any] = getattr(self._client, operation)(
-                TableName=self._name, **request
-            )
+            answer: dict[str, Any] = getattr(self._client, operation)(**request)
         except ClientError as error:
             if error.response["Error"]["Code"] == "ConditionalCheckFailedException":
                 old = error.response.get("Item")

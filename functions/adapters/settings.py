@@ -1,6 +1,8 @@
 """What the stack tells a function about its surroundings; read when needed, never at import."""
 
+import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -10,6 +12,8 @@ DEAD_LETTER_QUEUE_URL: Final = "RUNTALLY_DEAD_LETTER_QUEUE_URL"
 RETENTION_DAYS: Final = "RUNTALLY_RETENTION_DAYS"
 RECOUNT_QUEUE_URL: Final = "RUNTALLY_RECOUNT_QUEUE_URL"
 FAILED_BATCHES_BUCKET: Final = "RUNTALLY_FAILED_BATCHES_BUCKET"
+EVENT_QUEUE_URL: Final = "RUNTALLY_EVENT_QUEUE_URL"
+SERVICE_ENTRIES: Final = "RUNTALLY_SERVICE_ENTRIES"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +51,34 @@ class RecountSettings:
     @classmethod
     def from_environment(cls) -> Self:
         return cls(table=os.environ[TABLE], failed_batches_bucket=os.environ[FAILED_BATCHES_BUCKET])
+
+
+@dataclass(frozen=True, slots=True)
+class ApiSettings:
+    """`service_entries` has the URL of the work queue of each service entry, by its name."""
+
+    table: str
+    bucket: str
+    event_queue_url: str
+    retention_days: int
+    service_entries: Mapping[str, str]
+
+    @classmethod
+    def from_environment(cls) -> Self:
+        return cls(
+            table=os.environ[TABLE],
+            bucket=os.environ[BUCKET],
+            event_queue_url=os.environ[EVENT_QUEUE_URL],
+            retention_days=int(os.environ[RETENTION_DAYS]),
+            service_entries=json.loads(os.environ[SERVICE_ENTRIES]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeadJobsSettings:
+    table: str
+    bucket: str
+
+    @classmethod
+    def from_environment(cls) -> Self:
+        return cls(table=os.environ[TABLE], bucket=os.environ[BUCKET])

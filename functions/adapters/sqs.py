@@ -3,8 +3,8 @@
 import hashlib
 import json
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 from botocore.exceptions import BotoCoreError, ClientError
@@ -73,7 +73,35 @@ class SqsRecountQueue:
         _send(self._client, self._queue_url, msgspec.json.encode(request).decode(), {})
 
 
-def _send(client: "SQSClient", queue_url: str, body: str, attributes: dict[str, str]) -> None:
+class SqsEventQueue:
+    """core.api_ports.EventQueue on the queue that ingest reads."""
+
+    def __init__(self, client: "SQSClient", queue_url: str) -> None:
+        self._client = client
+        self._queue_url = queue_url
+
+    def send_events(self, tenant_id: str, body: str) -> None:
+        _send(self._client, self._queue_url, body, {}, group=tenant_id)
+
+
+class SqsJobQueues:
+    """core.api_ports.JobQueues on queues by the name of their service entry."""
+
+    def __init__(self, client: "SQSClient", queue_urls: Mapping[str, str]) -> None:
+        self._client = client
+        self._queue_urls = queue_urls
+
+    def names(self) -> Collection[str]:
+        return self._queue_urls.keys()
+
+    def send_job(self, service_entry: str, tenant_id: str, body: str) -> None:
+        _send(self._client, self._queue_urls[service_entry], body, {}, group=tenant_id)
+
+
+def _send(
+    client: "SQSClient", queue_url: str, body: str, attributes: dict[str, str], group: str = ""
+) -> None:
+    """`group`, on a standard queue, means a fair share for every tenant, not an order."""
     try:
         client.send_message(
             QueueUrl=queue_url,
@@ -82,6 +110,7 @@ def _send(client: "SQSClient", queue_url: str, body: str, attributes: dict[str, 
                 name: {"DataType": _TYPE, "StringValue": value}
                 for name, value in attributes.items()
             },
+            **cast("Any", {"MessageGroupId": group} if group else {}),
         )
     except (ClientError, BotoCoreError) as error:
         raise Unavailable(f"SQS send to {queue_url}: {error}") from error

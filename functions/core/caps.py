@@ -1,8 +1,8 @@
 """How large what we keep may become, in UTF-8 bytes, and the one way to cut text.
 
 What is cut on an item is uncut in the object of the same message. DynamoDB refuses items over 400
-KB; these caps keep a step item under 1 KB in practice and 4 KB always, and every other item of a
-run under 100 KB.
+KB; these caps keep a step item under 1 KB in practice and 4 KB always, every other item of a run
+under 100 KB, and an invocation, whose result is what its caller polls for, under 310 KB.
 """
 
 import json
@@ -18,6 +18,7 @@ RUN_ATTRIBUTES: Final = 8_192
 LOG_LINES: Final = 16_000
 RESULT: Final = 72_000
 RUN_ERROR: Final = 4_096
+INVOCATION_RESULT: Final = 300_000
 
 PREVIEW_ENTRIES: Final = 100
 PREVIEW_NAME: Final = 24

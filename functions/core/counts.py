@@ -9,7 +9,9 @@ from functions.core.items import Item, key_attributes, present
 from functions.core.model import (
     SCHEMA_VERSION,
     LiveTotals,
+    PhaseSummary,
     Preview,
+    PreviewEntry,
     Run,
     StepRow,
     Summary,
@@ -20,6 +22,9 @@ MARK_PREFIX: Final = "seq_"
 ENDED: Final = "ended"
 PREVIEW_FULL: Final = "preview_full"
 PREVIEW_STEPS: Final = "agents"
+
+
+_STATUSES: Final = {status[0]: status for status in ("succeeded", "failed", "cancelled")}
 
 
 def preview_entry(step: StepRow) -> list[Any]:
@@ -53,6 +58,33 @@ def parse_live_totals(item: Mapping[str, Any]) -> LiveTotals:
 
 def parse_preview(item: Mapping[str, Any]) -> Preview:
     return Preview(length=len(item.get(PREVIEW_STEPS, ())), marks=_marks(item))
+
+
+def parse_preview_entries(item: Mapping[str, Any]) -> list[PreviewEntry]:
+    return [
+        PreviewEntry(step_id, _STATUSES[letter], kind, int(milliseconds), cost, phase, name)
+        for step_id, letter, kind, milliseconds, cost, phase, name in item.get(PREVIEW_STEPS, ())
+    ]
+
+
+def parse_summary(item: Mapping[str, Any]) -> Summary:
+    return Summary(
+        totals=parse_totals(item),
+        phases=tuple(map(_parse_phase, item["phases_summary"])),
+        at_total=int(item["at_total"]),
+        fold_version=int(item["fold_version"]),
+    )
+
+
+def _parse_phase(entry: Mapping[str, Any]) -> PhaseSummary:
+    whole = {"calls", "failed", "cost_unknown", "input_tokens", "output_tokens", "cached_tokens"}
+    whole |= {"first_start", "last_end", "rolled_up"}
+    values: dict[str, Any] = {
+        name: int(value) if name in whole else tuple(value) if isinstance(value, list) else value
+        for name, value in entry.items()
+        if name in PhaseSummary.__slots__
+    }
+    return PhaseSummary(**values)
 
 
 def summary_item(run: Run, summary: Summary) -> Item:

@@ -23,14 +23,23 @@ RESULT: Final = "RESULT"
 TOTALS: Final = "TOTALS"
 PREVIEW: Final = "PREVIEW"
 SUMMARY: Final = "SUMMARY"
+TENANT: Final = "TENANT"
+API_KEY: Final = "APIKEY"
+INVOCATION: Final = "INVOCATION"
 STEP_PREFIX: Final = "AGENT#"
 LOG_PREFIX: Final = "LOG#"
 
 RUN_OBJECTS: Final = "agent-runs/"
 INBOX: Final = "inbox/"
 DEAD_LETTERS: Final = "dead-letters/"
+INVOCATION_OBJECTS: Final = "invocations/"
 
+INVOCATION_PREFIX: Final = "INVOCATION#"
 _RUN_PREFIX = "PIPELINERUN#"
+_LISTED_RUN = "RUN#"
+_TENANT_PREFIX = "TENANT#"
+_ALL_TENANTS = "TENANTS"
+_API_KEY_PREFIX = "APIKEY#"
 _OPEN_RUN_SHARDS = 8
 
 Whole = Literal["RUN", "RESULT", "TOTALS", "PREVIEW", "SUMMARY"]
@@ -41,6 +50,13 @@ class RunRef(NamedTuple):
 
     tenant_id: str
     run_id: str
+
+
+class InvocationRef(NamedTuple):
+    """Which invocation of a service entry: its tenant and its id within the tenant."""
+
+    tenant_id: str
+    invocation_id: str
 
 
 class ItemKey(NamedTuple):
@@ -82,7 +98,21 @@ def bucket_of(step_id: str, buckets: int) -> int:
 
 def runs_of_tenant(run: RunRef, started_at: int) -> ItemKey:
     """Newest first when read backwards: the time is 19 digits until the year 2286."""
-    return ItemKey(f"TENANT#{run.tenant_id}", f"RUN#{started_at:019d}#{run.run_id}")
+    return ItemKey(_of_tenant(run.tenant_id), f"{_LISTED_RUN}{started_at:019d}#{run.run_id}")
+
+
+def runs_between(tenant_id: str, since: int, until: int) -> tuple[str, str, str]:
+    """The partition, and the first and last sort key, of runs that started in [since, until)."""
+    first, last = f"{_LISTED_RUN}{since:019d}#", f"{_LISTED_RUN}{until - 1:019d}#~"
+    return _of_tenant(tenant_id), first, last
+
+
+def parse_listed_run(sort: str) -> tuple[int, str]:
+    """Start and run id behind a sort key of `runs_of_tenant`. Raises ValueError when it is none."""
+    at, _, run_id = sort.removeprefix(_LISTED_RUN).partition("#")
+    if not sort.startswith(_LISTED_RUN) or not run_id:
+        raise ValueError(f"not the sort key of a listed run: {sort!r}")
+    return int(at), run_id
 
 
 def open_runs(run: RunRef) -> ItemKey:
@@ -91,16 +121,80 @@ def open_runs(run: RunRef) -> ItemKey:
     return ItemKey(f"OPEN#{shard}", f"{run.tenant_id}#{run.run_id}")
 
 
+def tenant_item(tenant_id: str) -> ItemKey:
+    return ItemKey(_of_tenant(tenant_id), TENANT)
+
+
+def api_key_item(sha256: str) -> ItemKey:
+    return ItemKey(f"{_API_KEY_PREFIX}{sha256}", API_KEY)
+
+
+def parse_api_key_item(partition: str) -> str:
+    """The hash behind the partition key of an API key. Raises ValueError when it is none's."""
+    sha256 = partition.removeprefix(_API_KEY_PREFIX)
+    if sha256 == partition or not sha256:
+        raise ValueError(f"not the partition key of an API key: {partition!r}")
+    return sha256
+
+
+def listed_tenant(tenant_id: str) -> ItemKey:
+    """All tenants in one partition of the index, by id: they are few and seldom made."""
+    return ItemKey(_ALL_TENANTS, _of_tenant(tenant_id))
+
+
+def listed_api_key(tenant_id: str, created_at: int, key_id: str) -> ItemKey:
+    """Newest first when read backwards, beside the tenant's runs."""
+    return ItemKey(_of_tenant(tenant_id), f"{_API_KEY_PREFIX}{created_at:019d}#{key_id}")
+
+
+def all_tenants() -> tuple[str, str, str]:
+    """The partition of the index, and the first and last sort key, of all tenants."""
+    return _ALL_TENANTS, *beginning_with(_TENANT_PREFIX)
+
+
+def all_api_keys(tenant_id: str) -> tuple[str, str, str]:
+    """The partition of the index, and the first and last sort key, of a tenant's API keys."""
+    return _of_tenant(tenant_id), *beginning_with(_API_KEY_PREFIX)
+
+
+def _of_tenant(tenant_id: str) -> str:
+    """The partition of the tenant's own item, and in the index of its runs and API keys."""
+    return f"{_TENANT_PREFIX}{tenant_id}"
+
+
+def invocation_item(ref: InvocationRef) -> ItemKey:
+    return ItemKey(f"{INVOCATION_PREFIX}{ref.tenant_id}#{ref.invocation_id}", INVOCATION)
+
+
+def parse_invocation_item(partition: str) -> InvocationRef:
+    """The invocation behind a partition key. Raises ValueError when it is none's."""
+    tenant_id, _, invocation_id = partition.removeprefix(INVOCATION_PREFIX).partition("#")
+    if not partition.startswith(INVOCATION_PREFIX) or not invocation_id:
+        raise ValueError(f"not the partition key of an invocation: {partition!r}")
+    return InvocationRef(tenant_id, invocation_id)
+
+
+def result_object(ref: InvocationRef, sha256: str) -> str:
+    """Named after what it holds as well, so that another answer never takes its place."""
+    return f"{INVOCATION_OBJECTS}{ref.tenant_id}/{ref.invocation_id}/{sha256[:16]}.txt"
+
+
 def object_of_run(run: RunRef, name: str) -> str:
     return f"{RUN_OBJECTS}{run.tenant_id}/{run.run_id}/{name}.json.gz"
 
 
 def inbox_prefix(run: RunRef) -> str:
-    return f"{INBOX}{run.tenant_id}/{run.run_id}/"
+    """`_` begins no run id: it holds the messages that belong to no run."""
+    return f"{INBOX}{run.tenant_id}/{run.run_id or '_'}/"
 
 
 def dead_letter_object(sha256: str) -> str:
     return f"{DEAD_LETTERS}{sha256}"
+
+
+def beginning_with(prefix: str) -> tuple[str, str]:
+    """The first and the last sort key that can begin so: `~` sorts behind all that an id holds."""
+    return prefix, f"{prefix}~"
 
 
 class Pointer(NamedTuple):
@@ -112,6 +206,10 @@ class Pointer(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.name}:{self.offset}+{self.length}"
+
+    @property
+    def byte_range(self) -> str:
+        return f"bytes={self.offset}-{self.offset + self.length - 1}"
 
     @classmethod
     def parse(cls, text: str) -> "Pointer":

@@ -5,7 +5,7 @@ Times are integer nanoseconds since the epoch, money is Decimal and exact, sizes
 """
 
 import decimal
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from enum import StrEnum
@@ -17,6 +17,15 @@ EXACT = decimal.Context(prec=100, traps=[decimal.Inexact, decimal.InvalidOperati
 """Adds money without rounding: Python's own default keeps 28 digits, a run's sum may need 38."""
 
 SCHEMA_VERSION = 1
+
+
+def sum_exactly(amounts: Iterable[Decimal | None]) -> Decimal:
+    """The sum of those that are known, without trailing zeros."""
+    total = Decimal(0)
+    for amount in amounts:
+        if amount is not None:
+            total = EXACT.add(total, amount)
+    return EXACT.normalize(total)
 
 
 class RunStatus(StrEnum):
@@ -33,6 +42,8 @@ class Outcome(StrEnum):
     STORED = "stored"
     DUPLICATE = "duplicate"
     CONFLICT = "conflict"
+    LATE = "late"
+    """An answer to an invocation that had failed before it came."""
 
 
 class Order(NamedTuple):
@@ -124,15 +135,11 @@ class Totals:
 
     @classmethod
     def of(cls, steps: Sequence[StepRow]) -> Self:
-        cost = Decimal(0)
-        for step in steps:
-            if step.cost is not None:
-                cost = EXACT.add(cost, step.cost)
         return cls(
             agents_total=len(steps),
             failed_total=sum(step.status == "failed" for step in steps),
             cancelled_total=sum(step.status == "cancelled" for step in steps),
-            cost_usd_total=EXACT.normalize(cost),
+            cost_usd_total=sum_exactly(step.cost for step in steps),
             cost_unknown_total=sum(step.cost is None for step in steps),
             input_tokens=sum(step.input_tokens for step in steps),
             output_tokens=sum(step.output_tokens for step in steps),
@@ -161,6 +168,18 @@ class Preview:
 
     length: int = 0
     marks: Mapping[int, bytes] = field(default_factory=dict)
+
+
+class PreviewEntry(NamedTuple):
+    """A call as the preview shows it: names short, times in whole milliseconds."""
+
+    step_id: str
+    status: str
+    kind: str
+    milliseconds: int
+    cost: Decimal | None
+    phase: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,14 @@ from typing import Any
 
 from functions.adapters import clients
 from functions.adapters.dynamodb import DynamoDBTable
+from functions.adapters.dynamodb_invocations import DynamoDBInvocations
 from functions.adapters.dynamodb_runs import DynamoDBRunStore
 from functions.adapters.s3 import S3ObjectStore
 from functions.adapters.settings import IngestSettings
 from functions.adapters.sqs import SqsDeadLetters
 from functions.adapters.telemetry import Telemetry
 from functions.core.errors import Unavailable
+from functions.ingest.answers import TakeAnswer
 from functions.ingest.record import RecordMessage, Result
 
 type Answer = Result | Exception
@@ -41,6 +43,7 @@ def _ingest() -> Ingest:
             runs=DynamoDBRunStore(table, ThreadPoolExecutor(clients.STEPS_AT_ONCE).map),
             objects=objects,
             dead_letters=SqsDeadLetters(clients.sqs(), settings.dead_letter_queue_url, objects),
+            take_answer=TakeAnswer(DynamoDBInvocations(table), objects, time.time_ns),
             now_ns=time.time_ns,
             retention_days=settings.retention_days,
         ),
@@ -79,12 +82,14 @@ def _attempt(record: dict[str, Any], ingest: Ingest) -> Answer:
     except Exception as defect:
         log.exception("message could not be recorded", extra=message)
         return defect
-    run = {"tenant_id": result.run.tenant_id, "run_id": result.run.run_id} if result.run else {}
+    message |= result.whose
     for refusal in result.refusals:
         why = {"reason": refusal.reason, "field": refusal.field, "detail": refusal.detail}
-        log.warning("rejected", extra={**message, **run, **why})
+        log.warning("rejected", extra={**message, **why})
     if result.conflicts:
-        log.warning("conflict", extra={**message, **run, "ids": result.conflicts[:10]})
+        log.warning("conflict", extra={**message, "ids": result.conflicts[:10]})
+    if result.late_answers:
+        log.warning("late answer", extra={**message, "ids": result.late_answers[:10]})
     return result
 
 
@@ -95,6 +100,8 @@ def _report(answers: list[Answer], ingest: Ingest) -> None:
             "Messages": len(answers),
             "MessagesFailed": len(answers) - len(results),
             "StepsStored": sum(result.stored for result in results),
+            "Answers": sum(result.answers for result in results),
+            "LateAnswers": sum(len(result.late_answers) for result in results),
             "Duplicates": sum(result.duplicates for result in results),
             "Conflicts": sum(len(result.conflicts) for result in results),
             "AfterDeletion": sum(result.after_deletion for result in results),

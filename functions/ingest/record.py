@@ -7,30 +7,33 @@ by order of (at, digest).
 
 import gzip
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Final
+from typing import cast
 
-from functions.core import caps, items, keys
+from functions.core import caps, items, keys, retention
 from functions.core.errors import Rejected
 from functions.core.keys import Pointer, RunRef
 from functions.core.model import End, Order, Outcome, Run, RunStatus, Start
 from functions.core.ports import DeadLetters, ObjectStore, Recorded, Refusal, RunStore
+from functions.core.retention import DAY_S, times_of
+from functions.core.times import SECOND
+from functions.ingest.answers import Answer, TakeAnswer
 from functions.ingest.claims import redeem
 from runtally import wire
-from runtally.wire import Event, Head, Message, RunEnded, RunEvent, RunLog, RunStarted, Step
-
-_SECOND: Final = 1_000_000_000
-_DAY_S: Final = 86_400
+from runtally.wire import Head, Message, RunEnded, RunEvent, RunLog, RunStarted, Step
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one message. Counts are of steps and logs; lag is from step end to stored."""
+    """What became of one message. Counts are of steps and logs, or of answers to invocations; lag
+    is from step end to stored; `whose` names tenant and run as a log does."""
 
-    run: RunRef | None = None
+    whose: Mapping[str, str] = field(default_factory=dict)
     stored: int = 0
+    answers: int = 0
+    late_answers: tuple[str, ...] = ()
     duplicates: int = 0
     conflicts: tuple[str, ...] = ()
     after_deletion: int = 0
@@ -52,6 +55,7 @@ class RecordMessage:
     runs: RunStore
     objects: ObjectStore
     dead_letters: DeadLetters
+    take_answer: TakeAnswer
     now_ns: Callable[[], int]
     retention_days: int
     # A claimed body may take 64 MB several times over: one at a time, however many come at once.
@@ -79,46 +83,29 @@ class RecordMessage:
         return replace(result, refusals=tuple(refusals))
 
     def _record(self, message: Message, refusals: list[Refusal]) -> Result:
-        lines = self._accept(message, refusals)
-        if not lines or message.head.run_id is None:
+        tenant_id, run_id = message.head.tenant_id, message.head.run_id
+        if run_id is None:
+            return _answered(tenant_id, _each(message, self.take_answer, refusals))
+        lines = _each(message, self._accept, refusals)
+        if not lines:
             return Result()
-        ref = RunRef(message.head.tenant_id, message.head.run_id)
-        return self._store(ref, message.head.buckets, lines)
+        return self._store(RunRef(tenant_id, run_id), message.head.buckets, lines)
 
-    def _accept(self, message: Message, refusals: list[Refusal]) -> list[Line[RunEvent]]:
-        accepted: list[Line[RunEvent]] = []
-        for index, text in enumerate(message.lines):
-            try:
-                accepted.append(Line(self._event(message.head, text, f"events[{index}]"), text))
-            except Rejected as rejected:
-                refusals.append(_refusal(rejected))
-        return accepted
-
-    def _event(self, head: Head, text: bytes, field: str) -> RunEvent:
+    def _accept(self, head: Head, text: bytes, field: str) -> Line[RunEvent]:
         event = wire.decode_event(text, field)
-        if isinstance(event, wire.InvocationEnded):
-            raise Rejected("unsupported", f"{field}.type", "no service entry awaits this")
-        if head.run_id is None:
-            raise Rejected("invalid_field", "run_id", "missing required field `run_id`")
-        self._refuse_if_expired(event, field)
-        return event
-
-    def _refuse_if_expired(self, event: RunEvent, field: str) -> None:
-        horizon = self.now_ns() - self.retention_days * _DAY_S * _SECOND
-        for name, at in _times(event).items():
-            if at < horizon:
-                detail = f"older than the retention of {self.retention_days} days"
-                raise Rejected("too_old", f"{field}.{name}", detail)
+        wire.check_addressed(head, event, field)
+        retention.refuse_if_expired(event, field, self.now_ns(), self.retention_days)
+        return Line(cast("RunEvent", event), text)  # the only kind that may have a run_id
 
     def _store(self, ref: RunRef, buckets: int, lines: Sequence[Line[RunEvent]]) -> Result:
-        expires_at = self.now_ns() // _SECOND + self.retention_days * _DAY_S
+        expires_at = self.now_ns() // SECOND + self.retention_days * DAY_S
         start = _start_in(lines)
         known = self.runs.load_run(ref)
         if known is None:
             opened = Run(ref, buckets, start, expires_at)
             known = self.runs.open_run(opened) or opened
         if known.deleted:
-            return Result(run=ref, after_deletion=len(lines))
+            return Result(whose=ref._asdict(), after_deletion=len(lines))
         run = replace(known, expires_at=max(expires_at, known.expires_at))
         recorded = self._put_object(run, lines)
         result = self._append(run, recorded)
@@ -130,7 +117,7 @@ class RecordMessage:
         members = [gzip.compress(line.text + b"\n", mtime=0) for line in lines]
         content = b"".join(members)
         first = next((line.event.step_id for line in lines if isinstance(line.event, Step)), None)
-        prefix = first or min(_times(lines[0].event).values())
+        prefix = first or min(times_of(lines[0].event).values())
         name = f"{prefix}-{hashlib.sha256(content).hexdigest()[:8]}"
         self.objects.put_object(keys.object_of_run(run.ref, name), content, run.buckets)
         recorded: list[Recorded[RunEvent]] = []
@@ -154,7 +141,7 @@ class RecordMessage:
         every = [outcome for _, outcome in outcomes] + [outcome for _, outcome in of_logs]
         newest = max((step.ended_at for step in new), default=None)
         return Result(
-            run=run.ref,
+            whose=run.ref._asdict(),
             stored=len(new),
             duplicates=every.count(Outcome.DUPLICATE),
             conflicts=tuple(conflicts),
@@ -175,21 +162,38 @@ class RecordMessage:
         first_end = min(map(_end_of, ends), key=lambda end: end.order, default=None)
         if first_end and (known.end is None or known.end.yields_to(first_end)):
             self.runs.end_run(run, first_end)
-        elif run.expires_at - known.expires_at > _DAY_S:
+        elif run.expires_at - known.expires_at > DAY_S:
             self.runs.extend_retention(run)
+
+
+def _each[T](
+    message: Message, take: Callable[[Head, bytes, str], T], refusals: list[Refusal]
+) -> list[T]:
+    """What `take` makes of each event; a refused one costs the others nothing."""
+    taken: list[T] = []
+    for index, text in enumerate(message.lines):
+        try:
+            taken.append(take(message.head, text, f"events[{index}]"))
+        except Rejected as rejected:
+            refusals.append(_refusal(rejected))
+    return taken
+
+
+def _answered(tenant_id: str, answers: Sequence[Answer]) -> Result:
+    def ids(outcome: Outcome) -> tuple[str, ...]:
+        return tuple(one.invocation_id for one in answers if one.outcome is outcome)
+
+    return Result(
+        whose={"tenant_id": tenant_id},
+        answers=len(ids(Outcome.STORED)),
+        late_answers=ids(Outcome.LATE),
+        duplicates=len(ids(Outcome.DUPLICATE)),
+        conflicts=ids(Outcome.CONFLICT),
+    )
 
 
 def _refusal(rejected: Rejected) -> Refusal:
     return Refusal(rejected.reason, rejected.field, rejected.detail)
-
-
-def _times(event: Event) -> dict[str, int]:
-    match event:
-        case Step():
-            return {"started_at": event.started_at, "ended_at": event.ended_at}
-        case RunStarted() | RunLog() | RunEnded():
-            return {"at": event.at}
-    return {}
 
 
 def _start_in(lines: Sequence[Line[RunEvent]]) -> Start:
@@ -207,7 +211,7 @@ def _start_in(lines: Sequence[Line[RunEvent]]) -> Start:
     ]
     if starts:
         return min(starts, key=lambda start: start.order)
-    earliest = min(min(_times(line.event).values()) for line in lines)
+    earliest = min(min(times_of(line.event).values()) for line in lines)
     return Start(order=Order(earliest, ""), implicit=True)
 
 

@@ -4,6 +4,7 @@ import base64
 import math
 from collections.abc import Sequence
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any
 
 from tests.fakes import expressions
@@ -21,7 +22,8 @@ INDEXES = {
 class MemoryDynamoDB:
     """The requests that runtally makes, with the answers that AWS documents.
 
-    `page_bytes` is how much a Query reads before it pages (1 MB at AWS). The stream keeps, per
+    `page_bytes` is how much a Query reads before it pages (1 MB at AWS), `batch_gets` how many
+    items a BatchGetItem returns before it leaves the rest unprocessed. The stream keeps, per
     partition key, the order of changes; a write that changes nothing leaves no record. Items are
     replaced, never changed in place, so that what was handed out stays as it was.
     """
@@ -32,6 +34,7 @@ class MemoryDynamoDB:
         self.items: dict[tuple[str, str], Item] = {}
         self.stream: list[dict[str, Any]] = []
         self.write_units = 0
+        self.batch_gets = 100
         self._before: dict[tuple[str, str], Item | None] = {}
         self._sequence = 10**20
 
@@ -81,31 +84,86 @@ class MemoryDynamoDB:
         return self.calls("dynamodb.delete_item", apply)
 
     def query(self, **request: Any) -> dict[str, Any]:
-        if request["KeyConditionExpression"] != "PK = :pk AND begins_with(SK, :sk)":
+        return self.calls("dynamodb.query", lambda: self._query(request))
+
+    def _query(self, request: dict[str, Any]) -> dict[str, Any]:
+        index = request.get("IndexName")
+        partition_name, sort_name, included = INDEXES[index] if index else ("PK", "SK", None)
+        expected = f"{partition_name} = :pk AND {sort_name} BETWEEN :first AND :last"
+        if request["KeyConditionExpression"] != expected:
             raise InvalidExpression(request["KeyConditionExpression"])
+        if index and request.get("ConsistentRead"):
+            raise client_error("Query", "ValidationException", "consistent read on an index")
+        names, values = _definitions(request)
+        wanted = values[":pk"]["S"], values[":first"]["S"], values[":last"]["S"]
+        if not wanted[1] <= wanted[2]:
+            raise client_error("Query", "ValidationException", "BETWEEN bounds out of order")
+        key_names = tuple(dict.fromkeys((sort_name, "PK", "SK", partition_name)))
 
+        places = [
+            (place, item)
+            for key, item in self._seen_by(request).items()
+            if (place := _place(key, item, partition_name, sort_name)) is not None
+            and place[0] == wanted[0]
+            and wanted[1] <= place[1] <= wanted[2]
+        ]
+        backwards = not request.get("ScanIndexForward", True)
+        if after := request.get("ExclusiveStartKey"):
+            start = _place(_key(after), after, partition_name, sort_name) or ()
+            places = [at for at in places if (at[0] < start if backwards else at[0] > start)]
+        found = [item for _, item in sorted(places, key=itemgetter(0), reverse=backwards)]
+        page: list[Item] = []
+        size = 0
+        for read, item in enumerate(found, 1):
+            shown = item if included is None else _in_index(item, (*key_names, *included))
+            size += item_size(shown)
+            if self._filtered(shown, key_names, names, values, request):
+                page.append(self._projected(shown, request))
+            if size >= self.page_bytes or read == request.get("Limit"):
+                return {"Items": page, "LastEvaluatedKey": _in_index(item, key_names)}
+        return {"Items": page}
+
+    def _filtered(
+        self,
+        item: Item,
+        key_names: Sequence[str],
+        names: dict[str, str],
+        values: dict[str, Value],
+        request: dict[str, Any],
+    ) -> bool:
+        condition = request.get("FilterExpression")
+        if not condition:
+            return True
+        met, used = expressions.holds(condition, item, names, values)
+        if {names.get(name) for name in used} & set(key_names):
+            raise client_error("Query", "ValidationException", "filter on a key attribute")
+        return met
+
+    def batch_get_item(self, **request: Any) -> dict[str, Any]:
         def apply() -> dict[str, Any]:
-            values = request["ExpressionAttributeValues"]
-            partition, prefix = values[":pk"]["S"], values[":sk"]["S"]
-            after = request.get("ExclusiveStartKey", {"SK": {"S": ""}})["SK"]["S"]
-            seen = self._seen_by(request)
-            found = sorted(
-                sort
-                for pk, sort in seen
-                if pk == partition and sort.startswith(prefix) and sort > after
-            )
-            page: list[Item] = []
-            size = 0
-            for sort in found:
-                item = seen[partition, sort]
-                size += item_size(item)
-                page.append(self._projected(item, request))
-                if size >= self.page_bytes:
-                    last = {"PK": {"S": partition}, "SK": {"S": sort}}
-                    return {"Items": page, "LastEvaluatedKey": last}
-            return {"Items": page}
+            ((table, asked),) = request["RequestItems"].items()
+            wanted = [_key(key) for key in asked["Keys"]]
+            if not 0 < len(wanted) <= 100 or len(set(wanted)) != len(wanted):
+                raise client_error("BatchGetItem", "ValidationException", "1 to 100 distinct keys")
+            seen = self._seen_by(asked)
+            answered, left = wanted[: self.batch_gets], wanted[self.batch_gets :]
+            return {
+                "Responses": {table: [seen[key] for key in answered if key in seen]},
+                "UnprocessedKeys": {
+                    table: {**asked, "Keys": [{"PK": {"S": p}, "SK": {"S": s}} for p, s in left]}
+                }
+                if left
+                else {},
+            }
 
-        return self.calls("dynamodb.query", apply)
+        return self.calls("dynamodb.batch_get_item", apply)
+
+    def close(self) -> None:
+        """There are no connections to close."""
+
+    def settle(self) -> None:
+        """Let reads that are not strongly consistent catch up."""
+        self._before.clear()
 
     def _seen_by(self, request: dict[str, Any]) -> dict[tuple[str, str], Item]:
         """A read that is not strongly consistent sees no item as its last write left it."""
@@ -258,6 +316,22 @@ def _validate_numbers(operation: str, value: Value) -> None:
     parts: Sequence[Value] = plain if kind == "L" else list(plain.values()) if kind == "M" else ()
     for part in parts:
         _validate_numbers(operation, part)
+
+
+def _place(
+    key: tuple[str, str], item: Item, partition_name: str, sort_name: str
+) -> tuple[str, ...] | None:
+    """Partition and sort key, and what orders items of an index with equal keys; None for an item
+    that is not in the index."""
+    if partition_name == "PK":
+        return key
+    if partition_name not in item or sort_name not in item:
+        return None
+    return item[partition_name]["S"], item[sort_name]["S"], *key
+
+
+def _in_index(item: Item, names: Sequence[str]) -> Item:
+    return {name: item[name] for name in names if name in item}
 
 
 def _key(attributes: Item) -> tuple[str, str]:

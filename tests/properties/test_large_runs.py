@@ -2,14 +2,18 @@
 
 import itertools
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from functions.adapters.dynamodb import DynamoDBTable
+from functions.adapters.dynamodb_tenants import DynamoDBTenants
+from functions.api.tenants import ManageTenants
 from functions.core import keys
 from functions.core.keys import RunRef
 from runtally import wire
 from tests import build, invariants
+from tests.api import HttpClient
 from tests.build import RUN
 from tests.fakes.dynamodb import item_size
 from tests.memory_stage import RECOUNTS, MemoryStage
@@ -166,3 +170,37 @@ def test_totals_of_64_buckets_stay_light() -> None:
     assert sum(name.startswith("seq_") for name in item) == 64
     assert item_size(item) <= 3 * 1024
     invariants.counted_exactly(stage, run, steps)
+
+
+@pytest.mark.parametrize(
+    ("count", "buckets"),
+    [(33_000, 1), (33_000, 8), pytest.param(100_000, 8, marks=pytest.mark.large)],
+)
+def test_a_large_run_is_read_back_whole_over_http(count: int, buckets: int) -> None:
+    """I9: each call once, in order, over pages that each fit a Lambda response."""
+    stage = MemoryStage()
+    steps = calls(count)
+    for pack in itertools.batched(steps, 100, strict=False):
+        assert stage.ingest(build.body(*pack, buckets=buckets)) == []
+    table = DynamoDBTable(cast("Any", stage.dynamodb), "t")
+    manage = ManageTenants(DynamoDBTenants(table), lambda: stage.now_ns)
+    manage.create_tenant(RUN.tenant_id)
+    key = manage.create_key(RUN.tenant_id, "test").secret
+    for gzipped in (True, False):
+        client = HttpClient(stage, key, gzipped=gzipped, clock=lambda: 0.0)  # size alone decides
+        found: list[str] = []
+        query: dict[str, str] = {}
+        pages = 0
+        while True:
+            stage.calls.made.clear()
+            page = client.get(f"/pipeline-runs/{RUN.run_id}", **query).json
+            # A bucket each to begin with, then as many as what is shown takes, and one ahead.
+            bound = 1 + 2 * buckets + len(page["calls"]) // 200
+            assert stage.calls.made.count("dynamodb.query") <= bound
+            found += [call["step_id"] for call in page["calls"]]
+            pages += 1
+            if "next" not in page:
+                break
+            query["cursor"] = page["next"]
+        assert found == sorted(step.step_id for step in steps)
+        assert pages == 1 or not gzipped

@@ -83,9 +83,9 @@ REFUSED: dict[str, tuple[str, str, str]] = {
         "not_json", "events[0]",
     ),
     "truncated": (raw_body(raw_step())[:-3], "not_json", "message"),
-    "invocation before service entries": (
+    "an answer to an invocation with a run_id": (
         raw_body({"type": "invocation.ended", "invocation_id": "i", "status": "failed"}),
-        "unsupported", "events[0].type",
+        "invalid_field", "run_id",
     ),
 }  # fmt: skip
 

@@ -1,0 +1,71 @@
+"""Lambda entry: one HTTP request of an API Gateway HTTP API."""
+
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from functions.adapters import clients
+from functions.adapters.dynamodb import DynamoDBTable
+from functions.adapters.dynamodb_invocations import DynamoDBInvocations
+from functions.adapters.dynamodb_reading import DynamoDBRunReader
+from functions.adapters.dynamodb_tenants import DynamoDBTenants
+from functions.adapters.s3 import S3ObjectStore
+from functions.adapters.settings import ApiSettings
+from functions.adapters.sqs import SqsEventQueue, SqsJobQueues
+from functions.adapters.telemetry import Telemetry
+from functions.api.auth import Authenticate
+from functions.api.comparison import CompareRuns
+from functions.api.events import AcceptEvents
+from functions.api.http import Http
+from functions.api.insights import SummarizeRuns
+from functions.api.operations import Api
+from functions.api.payloads import ReadStored
+from functions.api.runs import ListRuns, ReadRun
+from functions.api.service_entries import Invoke, ReadInvocation
+
+
+def api_over(
+    dynamodb: Any, s3: Any, sqs: Any, settings: ApiSettings, now_ns: Callable[[], int]
+) -> Api:
+    """The use cases over these clients."""
+    table = DynamoDBTable(dynamodb, settings.table)
+    objects = S3ObjectStore(s3, settings.bucket)
+    reader = DynamoDBRunReader(table)
+    invocations = DynamoDBInvocations(table)
+    return Api(
+        authenticate=Authenticate(DynamoDBTenants(table), now_ns),
+        list_runs=ListRuns(reader, now_ns),
+        read_run=ReadRun(reader, now_ns),
+        stored=ReadStored(reader, objects, now_ns),
+        summarize_runs=SummarizeRuns(reader, now_ns),
+        compare_runs=CompareRuns(reader, now_ns),
+        accept_events=AcceptEvents(
+            SqsEventQueue(sqs, settings.event_queue_url), now_ns, settings.retention_days
+        ),
+        invoke=Invoke(
+            invocations,
+            SqsJobQueues(sqs, settings.service_entries),
+            objects,
+            now_ns,
+            settings.retention_days,
+        ),
+        read_invocation=ReadInvocation(invocations, objects, now_ns),
+    )
+
+
+@cache
+def _http() -> Http:
+    settings = ApiSettings.from_environment()
+    api = api_over(
+        clients.dynamodb(clients.ANSWERING),
+        clients.s3(clients.ANSWERING),
+        clients.sqs(clients.ANSWERING),
+        settings,
+        time.time_ns,
+    )
+    return Http(api, Telemetry("api"))
+
+
+def handle(event: dict[str, Any], context: object) -> dict[str, Any]:
+    return _http()(event, context)

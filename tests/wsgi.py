@@ -1,0 +1,49 @@
+"""The API as a WSGI app, so that clients of that interface reach it without a socket."""
+
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from typing import Any
+
+from tests.api import HttpClient, request_event
+
+type StartResponse = Callable[[str, list[tuple[str, str]]], object]
+
+
+class WsgiApp:
+    """Stands where API Gateway does: every request becomes its event, every answer a response."""
+
+    def __init__(self, client: HttpClient) -> None:
+        self._client = client
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        answer = self._client.answer(_event_of(environ))
+        headers = answer.headers.copy()
+        headers.pop("content-encoding", None)  # the client has decoded it
+        status = HTTPStatus(answer.status)
+        start_response(f"{status.value} {status.phrase}", list(headers.items()))
+        return [answer.body]
+
+
+def _event_of(environ: dict[str, Any]) -> dict[str, Any]:
+    path = environ["REQUEST_URI"].partition("?")[0]  # as it was sent: PATH_INFO is decoded
+    headers = {
+        name.removeprefix("HTTP_").replace("_", "-"): value
+        for name, value in environ.items()
+        if name.startswith("HTTP_") or name == "CONTENT_TYPE"
+    }
+    content: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    return request_event(
+        environ["REQUEST_METHOD"],
+        path,
+        query=environ["QUERY_STRING"],
+        headers=headers,
+        body=_as_text(content),
+    )
+
+
+def _as_text(content: bytes) -> bytes | str:
+    """The gateway hands text over as it is, anything else as base64."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content
