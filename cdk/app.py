@@ -11,16 +11,18 @@ from cdk_nag import AwsSolutionsChecks
 
 from cdk import bundle
 from cdk.acknowledged import acknowledge
+from cdk.api_stack import ApiStack
 from cdk.data_stack import DataStack
 from cdk.pipeline_stack import PipelineStack
 from cdk.settings import StageSettings, settings_of
 
 
-def add_stacks(app: App) -> None:
-    """Add the stacks of the stage that the app's context names, and the checks they must pass."""
-    settings = settings_of(app.node.try_get_context("stage"))
+def add_stacks(app: App, settings: StageSettings) -> None:
+    """Add the stacks of a stage, and the checks that they must pass."""
+    code = _code(app, settings)
     data = DataStack(app, settings, _synthesizer(settings))
-    PipelineStack(app, settings, _synthesizer(settings), data, _code(app, settings))
+    pipeline = PipelineStack(app, settings, _synthesizer(settings), data, code)
+    ApiStack(app, settings, _synthesizer(settings), pipeline, code)
 
     if not settings.tls_only:
         for rule in ("S10", "SQS4"):
@@ -41,5 +43,5 @@ def _code(app: App, settings: StageSettings) -> Path:
 
 if __name__ == "__main__":
     app = App()
-    add_stacks(app)
+    add_stacks(app, settings_of(app.node.try_get_context("stage")))
     app.synth()

@@ -32,7 +32,7 @@ STREAM_FILTERS: Final[tuple[Mapping[str, Any], ...]] = (
 """New steps, and runs with an end. What summarize writes never passes, or it would feed itself."""
 
 
-def deliver_messages(queue: sqs.Queue, to: Function) -> None:
+def deliver_messages(queue: sqs.Queue, to: Function, name: str = "Messages") -> None:
     """Small batches at once: a worker's messages are already packed."""
     to.allow(
         "sqs:ReceiveMessage",
@@ -41,7 +41,7 @@ def deliver_messages(queue: sqs.Queue, to: Function) -> None:
         on=queue.queue_arn,
     )
     to.function.add_event_source_mapping(
-        "Messages",
+        name,
         event_source_arn=queue.queue_arn,
         batch_size=10,
         report_batch_item_failures=True,

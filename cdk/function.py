@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from aws_cdk import Duration
+from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -75,11 +77,16 @@ class Function(Construct):
     def name(self) -> str:
         return self.function.function_name
 
-    def allow(self, *actions: str, on: str) -> None:
+    def allow(self, *actions: str, on: str, conditions: Mapping[str, Any] | None = None) -> None:
         """Grant exactly these actions on one resource."""
         self._role.add_to_principal_policy(
-            iam.PolicyStatement(actions=list(actions), resources=[on])
+            iam.PolicyStatement(actions=list(actions), resources=[on], conditions=conditions)
         )
+
+    def allow_items(self, table: dynamodb.TableV2, prefix: str, *actions: str) -> None:
+        """Grant exactly these actions on the items whose partition key starts with a prefix."""
+        leading = {"dynamodb:LeadingKeys": [f"{prefix}*"]}
+        self.allow(*actions, on=table.table_arn, conditions={"ForAllValues:StringLike": leading})
 
     def allow_objects(self, bucket: s3.Bucket, prefix: str, *actions: str) -> None:
         """Grant exactly these actions on the objects below a prefix."""

@@ -14,7 +14,7 @@ from cdk.data_stack import DataStack
 from cdk.event_sources import deliver_messages, deliver_stream
 from cdk.failed_batches import failed_batches_bucket
 from cdk.function import Entry, Function
-from cdk.queue import QueueWithDeadLetters
+from cdk.queue import Delivery, QueueWithDeadLetters, outlasting
 from cdk.settings import StageSettings
 from functions.adapters import settings as variables
 from functions.core import keys
@@ -47,11 +47,15 @@ class PipelineStack(Stack):
         )
         self._settings = settings
         self._code = lambda_.Code.from_asset(str(code))
+        self.data = data
         self._table = data.table
         self._bucket = data.bucket
-        self._events = QueueWithDeadLetters(self, "Events", settings, INGEST_TIMEOUT)
+        self._events = QueueWithDeadLetters(
+            self, "Events", settings, Delivery(outlasting(INGEST_TIMEOUT))
+        )
+        self.event_queue = self._events.queue
         self._recounts = QueueWithDeadLetters(
-            self, "Recounts", settings, RECOUNT_TIMEOUT, delay=RECOUNT_DELAY
+            self, "Recounts", settings, Delivery(outlasting(RECOUNT_TIMEOUT), delay=RECOUNT_DELAY)
         )
         self._failed_batches = failed_batches_bucket(self, settings, self._recounts.queue)
         self._add_outputs(
@@ -85,6 +89,7 @@ class PipelineStack(Stack):
             on=self._table.table_arn,
         )
         ingest.allow_objects(self._bucket, keys.RUN_OBJECTS, "s3:PutObject", "s3:GetObject")
+        ingest.allow_objects(self._bucket, keys.INVOCATION_OBJECTS, "s3:PutObject")
         ingest.allow_objects(self._bucket, keys.INBOX, "s3:GetObject")
         ingest.allow_objects(self._bucket, keys.DEAD_LETTERS, "s3:PutObject")
         # Without it S3 answers AccessDenied, not NoSuchKey, for a claim whose object is missing.

@@ -1,5 +1,6 @@
 """A queue and the dead-letter queue behind it."""
 
+from dataclasses import dataclass
 from typing import Final
 
 from aws_cdk import Duration
@@ -8,7 +9,7 @@ from constructs import Construct
 
 from cdk.settings import StageSettings
 
-RETENTION: Final = Duration.days(4)
+EVENT_RETENTION: Final = Duration.days(4)
 DEAD_LETTER_RETENTION: Final = Duration.days(14)
 """SQS's longest. A dead letter keeps the time at which it was first sent: that leaves ten days, at
 least, to look at it."""
@@ -20,16 +21,31 @@ VISIBILITY_FACTOR: Final = 6
 """Function timeouts, as AWS advises: no message may reappear while its batch is retried."""
 
 
+def outlasting(function_timeout: Duration) -> Duration:
+    """How long a message must stay invisible that a function with this timeout receives."""
+    return Duration.seconds(VISIBILITY_FACTOR * function_timeout.to_seconds())
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """How long a received message is invisible, how often it is tried, how long it is kept, how
+    late it first shows.
+
+    `dead_letters_visibility` is for queues whose dead letters a function receives.
+    """
+
+    visibility: Duration
+    deliveries: int = DELIVERIES
+    retention: Duration = EVENT_RETENTION
+    delay: Duration | None = None
+    dead_letters_visibility: Duration | None = None
+
+
 class QueueWithDeadLetters(Construct):
-    """A standard queue for a function with this timeout; what cannot be delivered is kept aside."""
+    """A standard queue; what cannot be delivered is kept aside."""
 
     def __init__(
-        self,
-        scope: Construct,
-        name: str,
-        settings: StageSettings,
-        function_timeout: Duration,
-        delay: Duration | None = None,
+        self, scope: Construct, name: str, settings: StageSettings, delivery: Delivery
     ) -> None:
         super().__init__(scope, name)
         self.dead_letters = sqs.Queue(
@@ -38,6 +54,7 @@ class QueueWithDeadLetters(Construct):
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=settings.tls_only,
             retention_period=DEAD_LETTER_RETENTION,
+            visibility_timeout=delivery.dead_letters_visibility,
             removal_policy=settings.removal_policy,
         )
         self.queue = sqs.Queue(
@@ -45,11 +62,11 @@ class QueueWithDeadLetters(Construct):
             "Queue",
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=settings.tls_only,
-            retention_period=RETENTION,
-            visibility_timeout=Duration.seconds(VISIBILITY_FACTOR * function_timeout.to_seconds()),
-            delivery_delay=delay,
+            retention_period=delivery.retention,
+            visibility_timeout=delivery.visibility,
+            delivery_delay=delivery.delay,
             dead_letter_queue=sqs.DeadLetterQueue(
-                queue=self.dead_letters, max_receive_count=DELIVERIES
+                queue=self.dead_letters, max_receive_count=delivery.deliveries
             ),
             removal_policy=settings.removal_policy,
         )

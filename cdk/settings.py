@@ -1,6 +1,7 @@
 """What differs between the stages; everything else is the same in all of them."""
 
 import platform
+import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -9,6 +10,8 @@ from aws_cdk.aws_logs import RetentionDays
 
 Architecture = Literal["arm64", "x86_64"]
 
+_SERVICE_ENTRY: Final = re.compile("[a-z][a-z0-9-]{0,31}")
+
 
 @dataclass(frozen=True, slots=True)
 class StageSettings:
@@ -16,6 +19,10 @@ class StageSettings:
 
     `retention_days` is how long a run is kept, and also how old an event may be when it arrives.
     `keep_data` protects table, buckets, queues and logs against deletion with their stack.
+    `service_entries` names the services that can be called through the API. `cors_origins` are the
+    web origins, other than the API's own, whose pages may read it. `requests_per_second` and
+    `request_burst` limit the API as a whole. Raises ValueError for a name or an origin that cannot
+    be one.
     """
 
     stage: str
@@ -24,6 +31,20 @@ class StageSettings:
     keep_data: bool = True
     tls_only: bool = True
     architecture: Architecture = "arm64"
+    service_entries: tuple[str, ...] = ()
+    cors_origins: tuple[str, ...] = ()
+    requests_per_second: int = 100
+    request_burst: int = 200
+
+    def __post_init__(self) -> None:
+        for name in self.service_entries:
+            if not _SERVICE_ENTRY.fullmatch(name):
+                raise ValueError(
+                    f"no name of a service entry: {name!r}; it matches {_SERVICE_ENTRY.pattern}"
+                )
+        for origin in self.cors_origins:
+            if "*" in origin:
+                raise ValueError(f"no web origin: {origin!r}; each one is named in full")
 
     @property
     def prefix(self) -> str:
@@ -53,6 +74,7 @@ _STAGES: Final = (
         # "TLS only" would refuse every request.
         tls_only=False,
         architecture=_this_machine(),
+        service_entries=("research",),
     ),
     StageSettings("dev", retention_days=30, log_retention=RetentionDays.ONE_MONTH),
     StageSettings("prod", retention_days=365, log_retention=RetentionDays.THREE_MONTHS),

@@ -5,12 +5,17 @@ import json
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cdk.bundle import ROOT
+
+if TYPE_CHECKING:
+    from cdk.settings import StageSettings
+
+STACKS: Final = ("data", "pipeline", "api")
 
 type Template = dict[str, Any]
 type Properties = dict[str, Any]
@@ -23,39 +28,68 @@ atexit.register(shutil.rmtree, _SCRATCH, ignore_errors=True)
 class Assembly:
     """The templates of one stage, and where the cloud assembly lies until the process ends."""
 
+    settings: "StageSettings"
     folder: Path
     data: Template
     pipeline: Template
+    api: Template
 
     @property
-    def templates(self) -> tuple[Template, Template]:
-        return self.data, self.pipeline
+    def templates(self) -> tuple[Template, ...]:
+        return self.data, self.pipeline, self.api
+
+    def resources(self, kind: str) -> dict[str, Properties]:
+        """Properties of all resources of one type in all stacks, by path of their construct."""
+        found = [resources_of(template, kind) for template in self.templates]
+        merged = {path: each for resources in found for path, each in resources.items()}
+        assert len(merged) == sum(map(len, found)), "the same path in two stacks"
+        return merged
 
 
-@cache
 def synthesise(stage: str) -> Assembly:
-    """The stage's assembly, once per process: starting CDK takes several seconds.
+    """The assembly of a stage that we ship."""
+    from cdk.settings import settings_of  # noqa: PLC0415
 
-    Raises RuntimeError when cdk-nag finds something that nobody gave a reason for.
-    """
-    folder = _SCRATCH / stage
-    new_app(stage, folder).synth()
-    return Assembly(
-        folder,
-        json.loads((folder / f"runtally-{stage}-data.template.json").read_text()),
-        json.loads((folder / f"runtally-{stage}-pipeline.template.json").read_text()),
+    return _synthesise(settings_of(stage))
+
+
+def with_all_options() -> Assembly:
+    """The assembly of a stage on AWS with all that is off by default."""
+    from cdk.settings import settings_of  # noqa: PLC0415
+
+    return _synthesise(
+        replace(
+            settings_of("dev"),
+            service_entries=("research",),
+            cors_origins=("https://runs.example.com",),
+        )
     )
 
 
-def new_app(stage: str, folder: Path) -> Any:
+@cache
+def _synthesise(settings: "StageSettings") -> Assembly:
+    """The assembly for these settings, once per process: starting CDK takes several seconds.
+
+    Raises RuntimeError when cdk-nag finds something that nobody gave a reason for.
+    """
+    folder = Path(tempfile.mkdtemp(dir=_SCRATCH))
+    new_app(settings, folder).synth()
+    data, pipeline, api = (
+        json.loads((folder / f"{settings.prefix}-{stack}.template.json").read_text())
+        for stack in STACKS
+    )
+    return Assembly(settings, folder, data, pipeline, api)
+
+
+def new_app(settings: "StageSettings", folder: Path) -> Any:
     """The CDK app of a stage, to be synthesised into a folder."""
     # Not before it is needed: the import starts CDK.
     from aws_cdk import App  # noqa: PLC0415
 
     from cdk.app import add_stacks  # noqa: PLC0415
 
-    app = App(outdir=str(folder), context=context_of(stage))
-    add_stacks(app)
+    app = App(outdir=str(folder), context=context_of(settings.stage))
+    add_stacks(app, settings)
     return app
 
 

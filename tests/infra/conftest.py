@@ -2,9 +2,10 @@
 
 import pytest
 
-from tests.infra.assembly import Assembly, synthesise
+from tests.infra.assembly import Assembly, synthesise, with_all_options
 
-STAGES = ("local", "dev", "prod")
+STAGES = ("local", "dev", "prod", "dev with all options")
+"""The last is no stage that we ship: it has what users may switch on, on AWS."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -17,10 +18,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(params=STAGES)
 def assembly(request: pytest.FixtureRequest) -> Assembly:
     """What every stage promises."""
-    return synthesise(request.param)
+    return _synthesise(request.param)
 
 
-@pytest.fixture(params=("dev", "prod"))
+@pytest.fixture(params=STAGES[1:])
 def aws_assembly(request: pytest.FixtureRequest) -> Assembly:
     """What only stages on AWS promise."""
-    return synthesise(request.param)
+    return _synthesise(request.param)
+
+
+def _synthesise(stage: str) -> Assembly:
+    return with_all_options() if stage == STAGES[-1] else synthesise(stage)

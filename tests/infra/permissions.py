@@ -3,7 +3,7 @@
     python -m tests.infra.permissions --write
 
 writes permissions.txt, against which tests compare: in review, a change of rights then shows up as
-what it is.
+what it is. It is written from the stage that has all there is: `local`, with a service entry.
 """
 
 import argparse
@@ -77,6 +77,9 @@ def _lines(resource: Mapping[str, Any], names: _Names) -> Iterator[tuple[str, st
             yield path_of(resource), "(managed policy)", names.of(arn)
         for policy in properties.get("Policies", []):
             yield from _allowed(path_of(resource), policy["PolicyDocument"], names)
+    elif kind == "AWS::Lambda::Permission":
+        function, source = names.of(properties["FunctionName"]), names.of(properties["SourceArn"])
+        yield properties["Principal"], properties["Action"], f"{function} if source is {source}"
     elif kind in _RESOURCE_POLICIES:
         yield from _allowed("", properties["PolicyDocument"], names)
 
@@ -97,7 +100,7 @@ def _allowed(
 
 def _condition(condition: Mapping[str, Mapping[str, Any]], names: _Names) -> str:
     return " and ".join(
-        f"{key} {operator} {names.of(value)}"
+        f"{key} {operator} {', '.join(map(names.of, _listed(value)))}"
         for operator, operands in condition.items()
         for key, value in operands.items()
     )
@@ -110,7 +113,7 @@ def _listed(value: Any) -> list[Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.infra.permissions")
     parser.add_argument("--write", action="store_true", help="replace permissions.txt")
-    lines = "".join(f"{line}\n" for line in permissions(synthesise("prod")))
+    lines = "".join(f"{line}\n" for line in permissions(synthesise("local")))
     if parser.parse_args().write:
         GOLDEN.write_text(lines)
     else:

@@ -25,6 +25,13 @@ STATEFUL_RESOURCES = {
     "IngestLogs41B5EF21",
     "SummarizeLogs6C627F4D",
     "RecountLogs1523E03F",
+    "ApiLogsCD139AD4",
+    "AccessLogs8B620ECA",
+}
+RESOURCES_OF_SERVICE_ENTRIES = {
+    "ServiceEntriesresearchQueue4185DB3C",
+    "ServiceEntriesresearchDeadLetters81B0A06E",
+    "ServiceEntriesDeadJobsLogs4D763A55",
 }
 
 
@@ -34,11 +41,7 @@ def table(assembly: Assembly) -> Properties:
 
 
 def buckets(assembly: Assembly) -> dict[str, Properties]:
-    found = {
-        path: bucket
-        for template in assembly.templates
-        for path, bucket in resources_of(template, "AWS::S3::Bucket").items()
-    }
+    found = assembly.resources("AWS::S3::Bucket")
     assert set(found) == {"Bucket", "FailedBatches"}
     return found
 
@@ -50,7 +53,8 @@ def test_an_update_finds_every_stateful_resource_again(assembly: Assembly) -> No
         for logical_id, resource in template["Resources"].items()
         if resource["Type"] in STATEFUL_TYPES
     }
-    assert stateful == STATEFUL_RESOURCES
+    has_entries = assembly.settings.service_entries == ("research",)
+    assert stateful == STATEFUL_RESOURCES | (RESOURCES_OF_SERVICE_ENTRIES if has_entries else set())
 
 
 def test_nothing_that_holds_data_goes_with_its_stack(aws_assembly: Assembly) -> None:
@@ -145,8 +149,8 @@ def test_no_bucket_is_public_or_in_the_clear(assembly: Assembly) -> None:
 
 
 def test_no_queue_is_in_the_clear(assembly: Assembly) -> None:
-    queues = resources_of(assembly.pipeline, "AWS::SQS::Queue")
-    assert len(queues) == 4
+    queues = assembly.resources("AWS::SQS::Queue")
+    assert len(queues) == 4 + 2 * len(assembly.settings.service_entries)
     for queue in queues.values():
         assert queue["SqsManagedSseEnabled"] is True
 
@@ -164,11 +168,8 @@ def test_every_bucket_and_queue_refuses_plain_http(aws_assembly: Assembly) -> No
         and statement["Action"] in {"s3:*", "sqs:*"}
         and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
     ]
-    assert sorted(refusing) == [
-        "Bucket",
-        "Events/DeadLetters",
-        "Events/Queue",
-        "FailedBatches",
-        "Recounts/DeadLetters",
-        "Recounts/Queue",
-    ]
+    buckets_and_queues = {"AWS::S3::Bucket", "AWS::SQS::Queue"}
+    assert sorted(refusing) == sorted(
+        path for kind in buckets_and_queues for path in aws_assembly.resources(kind)
+    )
+    assert len(refusing) >= 6

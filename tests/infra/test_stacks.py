@@ -10,16 +10,29 @@ import pytest
 
 from cdk.bundle import ROOT
 from cdk.settings import STAGES, settings_of
-from tests.infra.assembly import Assembly, context_of, new_app, resources_of, synthesise
+from tests.infra.assembly import (
+    STACKS,
+    Assembly,
+    context_of,
+    new_app,
+    resources_of,
+    synthesise,
+    with_all_options,
+)
 
 # All of them cost nothing while nothing happens, apart from what is stored.
 PAID_BY_USE = {
+    "AWS::ApiGatewayV2::Api",
+    "AWS::ApiGatewayV2::Integration",
+    "AWS::ApiGatewayV2::Route",
+    "AWS::ApiGatewayV2::Stage",
     "AWS::DynamoDB::GlobalTable",
     "AWS::IAM::ManagedPolicy",
     "AWS::IAM::Policy",
     "AWS::IAM::Role",
     "AWS::Lambda::EventSourceMapping",
     "AWS::Lambda::Function",
+    "AWS::Lambda::Permission",
     "AWS::Logs::LogGroup",
     "AWS::S3::Bucket",
     "AWS::S3::BucketPolicy",
@@ -63,25 +76,30 @@ def test_no_resource_has_a_fixed_name(assembly: Assembly) -> None:
     """A fixed name stands in the way of a second stage, and of every replacement."""
     for template in assembly.templates:
         for resource in template["Resources"].values():
-            if resource["Type"] != "AWS::Lambda::EventSourceMapping":
+            # These two name the function that they are for.
+            if resource["Type"] not in {
+                "AWS::Lambda::EventSourceMapping",
+                "AWS::Lambda::Permission",
+            }:
                 assert not FIXED_NAMES & set(resource.get("Properties", {}))
 
 
 def test_every_function_logs_to_a_group_that_forgets(assembly: Assembly) -> None:
-    groups = resources_of(assembly.pipeline, "AWS::Logs::LogGroup")
-    functions = resources_of(assembly.pipeline, "AWS::Lambda::Function")
-    assert set(groups) == {path.replace("/Function", "/Logs") for path in functions}
+    groups = assembly.resources("AWS::Logs::LogGroup")
+    functions = assembly.resources("AWS::Lambda::Function")
+    of_functions = {path.replace("/Function", "/Logs") for path in functions}
+    assert set(groups) == of_functions | {"AccessLogs"}
     for group in groups.values():
         assert 7 <= group["RetentionInDays"] <= 90
     for path, function in functions.items():
         group_id = function["LoggingConfig"]["LogGroup"]["Ref"]
-        assert group_id.startswith(f"{path.partition('/')[0]}Logs")
+        assert group_id.startswith(path.replace("/Function", "/Logs").replace("/", ""))
         assert function["LoggingConfig"]["LogFormat"] == "JSON"
 
 
 def test_functions_run_on_python_3_13_and_arm64(aws_assembly: Assembly) -> None:
-    functions = resources_of(aws_assembly.pipeline, "AWS::Lambda::Function")
-    assert len(functions) == 3
+    functions = aws_assembly.resources("AWS::Lambda::Function")
+    assert len(functions) == (5 if aws_assembly.settings.service_entries else 4)
     for function in functions.values():
         assert function["Runtime"] == "python3.13"
         assert function["Architectures"] == ["arm64"]
@@ -95,7 +113,16 @@ def test_the_outputs_are_those_that_others_read(assembly: Assembly) -> None:
         for name, output in template["Outputs"].items()
         if "Export" not in output
     }
-    assert names == {
+    of_entries = {
+        "DeadJobsFunction",
+        "JobWorkerAccessPolicyArn",
+        "ServiceEntryDeadLetterUrls",
+        "ServiceEntryQueueUrls",
+    }
+    assert names == (of_entries if assembly.settings.service_entries else set()) | {
+        "ApiFunction",
+        "ApiId",
+        "ApiUrl",
         "BucketName",
         "EventQueueDeadLetterUrl",
         "EventQueueUrl",
@@ -133,7 +160,7 @@ def test_synthesis_needs_no_network_and_no_credentials(tmp_path: Path) -> None:
         check=True,
     )
     assert set(connections.read_text().splitlines()) == {"armed"}
-    for name in ("data", "pipeline"):
+    for name in STACKS:
         file = f"runtally-prod-{name}.template.json"
         written = (tmp_path / "out" / file).read_text()
         assert written == (synthesise("prod").folder / file).read_text()
@@ -143,7 +170,7 @@ def test_cdk_nag_stops_a_synthesis_that_it_finds_fault_with(tmp_path: Path) -> N
     """So every stage that could be synthesised is clean, but for what has its reason next to it."""
     from aws_cdk import aws_sqs as sqs  # noqa: PLC0415
 
-    app = new_app("prod", tmp_path)
+    app = new_app(settings_of("prod"), tmp_path)
     sqs.Queue(app.node.find_child("runtally-prod-pipeline"), "WithoutDeadLetters")
     with pytest.raises(RuntimeError, match="ValidationFailed"):
         app.synth()
@@ -155,10 +182,9 @@ def test_cdk_nag_stops_a_synthesis_that_it_finds_fault_with(tmp_path: Path) -> N
 
 
 def test_cfn_lint_finds_nothing() -> None:
-    templates = [
-        str(file) for stage in STAGES for file in synthesise(stage).folder.glob("*.template.json")
-    ]
-    assert len(templates) == 2 * len(STAGES)
+    assemblies = [*map(synthesise, STAGES), with_all_options()]
+    templates = [str(file) for each in assemblies for file in each.folder.glob("*.template.json")]
+    assert len(templates) == len(STACKS) * len(assemblies)
     # W3005: CDK names dependencies that follow from references, too.
     cfn_lint = str(Path(sys.executable).with_name("cfn-lint"))
     command = [cfn_lint, "--ignore-checks", "W3005", "--template"]
