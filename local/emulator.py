@@ -12,12 +12,16 @@ import socket
 import subprocess
 import time
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
+
+from boto3.session import Session
 
 from local import commands
+from local.cloud import CLIENT_CONFIG
 from local.commands import LocalStageError
 from local.paths import BUILD, LOGS
 from local.process_group import kill_group
@@ -71,6 +75,21 @@ class Access:
             "AWS_CONFIG_FILE": os.devnull,
             "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         }
+
+    def client(self, service: str) -> Any:
+        """A new boto3 client for the embedded AWS, whatever this process's environment says."""
+        return Session().client(  # type: ignore[call-overload]
+            service,
+            endpoint_url=self.endpoint,
+            aws_access_key_id=self.access_key_id,
+            aws_secret_access_key=self.secret_access_key,
+            region_name=REGION,
+            config=CLIENT_CONFIG,
+        )
+
+    def api_url(self, outputs: Mapping[str, str]) -> str:
+        """By address: the host names that AWS gives to APIs resolve on few machines."""
+        return f"{self.endpoint}/_aws/execute-api/{outputs['ApiId']}/$default"
 
 
 class Emulator:

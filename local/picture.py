@@ -1,22 +1,19 @@
-"""The demo's tables as a picture, for the README."""
+"""What the demo prints as a picture, for the README."""
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
 
-from local.results import RunResult
-from local.tables import table_of
-
+_WIDTH = 110
 _WEB_FONTS = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 
 
-def save_picture(results: Sequence[RunResult], path: Path) -> None:
-    """Write the first and the last run's table as SVG that loads nothing from elsewhere."""
-    recorder = Console(record=True, width=94, file=io.StringIO(), force_terminal=True)
-    for result in (results[0], results[-1]):
-        recorder.print(table_of(result), "")
+def save_picture(draw: Callable[[Console], None], path: Path) -> None:
+    """Write what `draw` prints as SVG that loads nothing from elsewhere."""
+    recorder = Console(record=True, width=_WIDTH, file=io.StringIO(), force_terminal=True)
+    draw(recorder)
     picture = _WEB_FONTS.sub("", recorder.export_svg(title="make demo"))
     path.write_text(picture.replace("Fira Code", "ui-monospace, SFMono-Regular, Menlo, Consolas"))

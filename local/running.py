@@ -19,7 +19,7 @@ def bring_up(*, auth: bool = False) -> tuple[Running, bool]:
     with doing("Start the embedded AWS"):
         emulator = Emulator(auth=auth, detached=True)
     try:
-        running = Running(deployed(emulator), emulator.pid, emulator.folder)
+        running = Running(deployed(emulator), emulator.access, emulator.pid, emulator.folder)
         running.save(STATE)
     except BaseException:
         emulator.stop()
@@ -34,7 +34,7 @@ def deployed(emulator: Emulator) -> Stage:
 
 def find_running() -> Running | None:
     running = Running.load(STATE)
-    return running if running and answers(running.stage.access.endpoint) else None
+    return running if running and answers(running.access.endpoint) else None
 
 
 def bring_down() -> bool:
@@ -43,7 +43,7 @@ def bring_down() -> bool:
     if running is None:
         return False
     # Process ids are given anew: only what answers as the emulator is ended.
-    alive = answers(running.stage.access.endpoint)
+    alive = answers(running.access.endpoint)
     if alive:
         kill_group(running.pid)
     shutil.rmtree(running.folder, ignore_errors=True)

@@ -1,28 +1,33 @@
-"""A deployed local stage: the outputs of its stacks, how to reach it, and the file that says so."""
+"""A deployed stage: the outputs of its stacks, how to reach it, and the file that remembers one."""
 
 import functools
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
-import boto3
-from botocore.config import Config
-
-from local.emulator import REGION, Access
+from local.cloud import Cloud
+from local.emulator import Access
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
     from types_boto3_s3 import S3Client
     from types_boto3_sqs import SQSClient
 
-_CLIENT_CONFIG = Config(retries={"mode": "standard", "total_max_attempts": 5}, read_timeout=30)
+_WITHOUT_SERVICE_ENTRIES: Final = {
+    "DeadJobsFunction": "",
+    "ServiceEntryQueueUrls": "{}",
+    "ServiceEntryDeadLetterUrls": "{}",
+}
 
 
 @dataclass(frozen=True)
 class Stage:
-    """The outputs of the stacks, and the access to the embedded AWS in which they stand."""
+    """The outputs of the stacks, and the cloud in which they stand.
+
+    The URLs of the service entries' queues are JSON objects, by name.
+    """
 
     table_name: str
     bucket_name: str
@@ -33,23 +38,42 @@ class Stage:
     ingest_function: str
     summarize_function: str
     recount_function: str
+    api_id: str
+    api_function: str
+    dead_jobs_function: str
+    service_entry_queue_urls: str
+    service_entry_dead_letter_urls: str
     retention_days: int
     stage: str
-    access: Access
+    api_url: str
+    cloud: Cloud
 
     @classmethod
-    def of_outputs(cls, outputs: Mapping[str, str], access: Access) -> Self:
+    def of_outputs(cls, outputs: Mapping[str, str], cloud: Cloud) -> Self:
         """From stack outputs such as `TableName`. Raises KeyError for one that is missing."""
+        outputs = {**_WITHOUT_SERVICE_ENTRIES, **outputs}
         texts = {
             field.name: outputs[output_name(field.name)]
             for field in fields(cls)
-            if field.name not in {"retention_days", "access"}
+            if field.name not in {"retention_days", "api_url", "cloud"}
         }
-        return cls(**texts, retention_days=int(outputs["RetentionDays"]), access=access)
+        return cls(
+            **texts,
+            retention_days=int(outputs["RetentionDays"]),
+            api_url=cloud.api_url(outputs),
+            cloud=cloud,
+        )
 
     @property
     def functions(self) -> tuple[str, ...]:
-        return (self.ingest_function, self.summarize_function, self.recount_function)
+        names = (
+            self.ingest_function,
+            self.summarize_function,
+            self.recount_function,
+            self.api_function,
+            self.dead_jobs_function,
+        )
+        return tuple(filter(None, names))
 
     @property
     def dynamodb(self) -> "DynamoDBClient":
@@ -67,16 +91,9 @@ class Stage:
         return client
 
     def client(self, service: str) -> Any:
-        """A boto3 client for the embedded AWS, whatever this process's environment says."""
+        """A boto3 client, made once."""
         if service not in self._clients:
-            self._clients[service] = boto3.session.Session().client(  # type: ignore[call-overload]
-                service,
-                endpoint_url=self.access.endpoint,
-                aws_access_key_id=self.access.access_key_id,
-                aws_secret_access_key=self.access.secret_access_key,
-                region_name=REGION,
-                config=_CLIENT_CONFIG,
-            )
+            self._clients[service] = self.cloud.client(service)
         return self._clients[service]
 
     def close(self) -> None:
@@ -98,13 +115,20 @@ class Running:
     """A stage that was left running, and the process to end when it is no longer wanted."""
 
     stage: Stage
+    access: Access
     pid: int
     folder: Path
 
     def save(self, path: Path) -> None:
         path.parent.mkdir(exist_ok=True)
         partial = path.with_suffix(".partial")
-        content = {"stage": asdict(self.stage), "pid": self.pid, "folder": str(self.folder)}
+        stage = {f.name: getattr(self.stage, f.name) for f in fields(Stage) if f.name != "cloud"}
+        content = {
+            "stage": stage,
+            "access": asdict(self.access),
+            "pid": self.pid,
+            "folder": str(self.folder),
+        }
         partial.touch(mode=0o600)
         partial.write_text(json.dumps(content, indent=2) + "\n")
         partial.replace(path)
@@ -116,6 +140,6 @@ class Running:
             content = json.loads(path.read_text())
         except FileNotFoundError:
             return None
-        access = Access(**content["stage"].pop("access"))
-        stage = Stage(**content["stage"], access=access)
-        return cls(stage, content["pid"], Path(content["folder"]))
+        access = Access(**content["access"])
+        stage = Stage(**content["stage"], cloud=access)
+        return cls(stage, access, content["pid"], Path(content["folder"]))

@@ -2,13 +2,16 @@
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Annotated, Final
 
+from cyclopts import Parameter
+
+from functions.api import shapes
 from functions.core.keys import RunRef
 from local import queues
 from local.commands import LocalStageError
 from local.emulator import LAST_LOG
-from local.results import RunResult, read_run
+from local.results import covers, read_run
 from local.stage import Stage
 
 _POLL_S: Final = 0.2
@@ -17,6 +20,10 @@ _ADVICE: Final = (
     "The functions' output tells more: log.txt of the running emulator below build/, or "
     f"{LAST_LOG} of one that has ended."
 )
+
+
+Sleep = Annotated[Callable[[float], object], Parameter(parse=False)]
+"""A command's own parameter for letting seconds pass, which no argument sets."""
 
 
 def until[T](answer: Callable[[], T | None], within_s: float, failed: str) -> T:
@@ -34,18 +41,18 @@ def until_summarised(
     expected: Iterable[tuple[RunRef, int]],
     within_s: float,
     on_progress: Callable[[int], None] = lambda _: None,
-) -> list[RunResult]:
+) -> list[shapes.ListedRun]:
     """The runs, each with an end and a summary that counts that many steps, in the order asked for.
 
     Raises LocalStageError at the deadline.
     """
-    results: list[RunResult] = []
+    results: list[shapes.ListedRun] = []
     wanted = list(expected)
 
     def complete() -> bool | None:
         for ref, steps in wanted[len(results) :]:
             result = read_run(stage, ref)
-            if result is None or not result.covers(steps):
+            if result is None or not covers(result, steps):
                 return None
             results.append(result)
             on_progress(len(results))

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from functions.adapters.dynamodb import DynamoDBTable
+from functions.api import shapes
 from functions.core import keys
 from functions.core.items import Item
 from functions.core.keys import Pointer, RunRef
 from local import waiting
 from local.recordings import Recording
-from local.results import RunResult
 from local.sending import send
 from local.stage import Stage
 from runtally import wire
@@ -31,7 +31,7 @@ class Pipeline:
     def send(self, *bodies: bytes) -> None:
         send(self.stage, [Recording(self.ref.tenant_id, self.ref.run_id, bodies)])
 
-    def summarised(self, steps: int) -> RunResult:
+    def summarised(self, steps: int) -> shapes.ListedRun:
         (result,) = waiting.until_summarised(self.stage, [(self.ref, steps)], WITHIN_S)
         return result
 

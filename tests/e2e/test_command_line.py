@@ -46,6 +46,8 @@ def test_the_demo_shows_every_sample_run_as_its_recording_adds_up(tmp_path: Path
         assert Decimal(run["cost_usd_total"]) == expected.cost_usd_total
         assert sum(phase["calls"] for phase in run["phases"]) == expected.agents_total
         assert any(expected.run_id in line for line in shown[:-1])
+    assert sum(line.startswith("$ runtally ") for line in shown) == 2
+    assert "Failed calls: 6" in "\n".join(line.strip() for line in shown)
     assert answer["seconds"] > 0
     assert 1 <= answer["write_units_per_step"] < 2
 
@@ -62,6 +64,19 @@ def test_a_stage_comes_up_takes_runs_and_goes_down(tmp_path: Path) -> None:
         again = ("--run-id", "again", "--tenant", "acme", "--now", "--wait")
         assert "again" in runtally("replay", sample, *again, state=state).stdout
         runtally("replay", BUILD / "no-such-file.jsonl", state=state, code=1)
+        assert "again" in runtally("runs", state=state).stdout  # acme is the only tenant
+        assert "cancelled again" in runtally("show", "again", state=state).stdout
+        assert "no such run" in runtally("show", "other", state=state, code=1).stderr
+        with subprocess.Popen(  # noqa: S603 - our own command line
+            [RUNTALLY, "tail", "again", "--json"],
+            env=os.environ | {"RUNTALLY_LOCAL_STATE": str(state)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as tail:
+            assert tail.stdout is not None
+            tail.stdout.close()  # as `head` does
+            assert tail.stderr is not None
+            assert b"Traceback" not in tail.stderr.read()
     finally:
         assert "is down" in runtally("down", state=state).stdout
     assert "no stage" in runtally("down", state=state).stdout

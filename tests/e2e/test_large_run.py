@@ -47,8 +47,8 @@ def test_1500_calls_are_exact_small_and_cost_at_most_1_15_write_units_a_step(
     waiting.until_quiet(pipeline.stage, write_units, within_s=60)
 
     assert result.totals.agents_total == CALLS
-    assert result.totals.cost_usd_total == COST * CALLS
-    assert [phase.calls for phase in result.phases] == [CALLS // PHASES] * PHASES
+    assert Decimal(result.totals.cost_usd_total) == COST * CALLS
+    assert [phase.calls for phase in result.phases.entries] == [CALLS // PHASES] * PHASES
     assert len(pipeline.item(keys.PREVIEW)[PREVIEW_STEPS]) == 100
     whole = [pipeline.item(which) for which in ("RUN", "TOTALS", "PREVIEW", "SUMMARY")]
     assert max(size_of(item) for item in whole) < 100_000

@@ -18,6 +18,11 @@ OUTPUTS = {
     "IngestFunction": "ingest",
     "SummarizeFunction": "summarize",
     "RecountFunction": "recount",
+    "ApiId": "0123abcd",
+    "ApiFunction": "api",
+    "DeadJobsFunction": "dead-jobs",
+    "ServiceEntryQueueUrls": '{"research":"http://127.0.0.1:1/0/research"}',
+    "ServiceEntryDeadLetterUrls": '{"research":"http://127.0.0.1:1/0/research-dead"}',
     "RetentionDays": "3650",
     "Stage": "local",
     "WorkerAccessPolicyArn": "arn:aws:iam::0:policy/of-no-concern-here",
@@ -29,7 +34,16 @@ def test_a_stage_is_made_of_the_outputs() -> None:
     assert stage.table_name == "table"
     assert stage.event_queue_dead_letter_url.endswith("/events-dead")
     assert stage.retention_days == 3650
-    assert stage.functions == ("ingest", "summarize", "recount")
+    assert stage.functions == ("ingest", "summarize", "recount", "api", "dead-jobs")
+    assert stage.api_url == "http://127.0.0.1:1/_aws/execute-api/0123abcd/$default"
+
+
+def test_a_stage_may_have_no_service_entries() -> None:
+    of_entries = {"DeadJobsFunction", "ServiceEntryQueueUrls", "ServiceEntryDeadLetterUrls"}
+    others = {name: value for name, value in OUTPUTS.items() if name not in of_entries}
+    stage = Stage.of_outputs(others, ACCESS)
+    assert stage.functions == ("ingest", "summarize", "recount", "api")
+    assert stage.service_entry_queue_urls == stage.service_entry_dead_letter_urls == "{}"
 
 
 def test_a_missing_output_is_named() -> None:
@@ -41,7 +55,7 @@ def test_a_missing_output_is_named() -> None:
 def test_a_running_stage_is_read_back_as_it_was_saved(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     assert Running.load(path) is None
-    running = Running(Stage.of_outputs(OUTPUTS, ACCESS), 123, tmp_path)
+    running = Running(Stage.of_outputs(OUTPUTS, ACCESS), ACCESS, 123, tmp_path)
     running.save(path)
     assert Running.load(path) == running
     assert [file.name for file in tmp_path.iterdir()] == ["state.json"]

@@ -1,0 +1,139 @@
+"""The command `runtally reconcile`: count runs anew, report drift, have summaries made anew."""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+from rich.console import Console
+from rich.text import Text
+
+from functions.adapters.sqs import SqsRecountQueue
+from local.commands import LocalStageError
+from local.connect import Connect, connect
+from local.moments import Since
+from local.progress import bar
+from local.reading import Reading, TenantOptions, write_json
+from local.reconciling import Reconcile, Reconciled
+from local.tables import counted, said
+from local.waiting import Sleep
+
+_HERE = TenantOptions()
+_WITHIN_S: Final = 120
+
+
+class Reconciliation(Struct, frozen=True):
+    """`exact`: every run is shown as its step items add up."""
+
+    exact: bool
+    runs: list[Reconciled]
+
+
+def reconcile(  # noqa: PLR0913 - one an option
+    run: str | None = None,
+    /,
+    *,
+    since: Since = None,
+    force: bool = False,
+    wait: bool = False,
+    at: TenantOptions = _HERE,
+    connect: Connect = connect,
+    sleep: Sleep = time.sleep,
+) -> int:
+    """Count runs anew from their step items, and ask for a recount of those that differ.
+
+    Fails while a run is shown otherwise than its step items add up. A run that is being recorded
+    is looked at a few times: counting follows storing by a second.
+
+    Parameters
+    ----------
+    run
+        One run, by its id; or else give `--since`.
+    force
+        Ask for a recount of every run, whether it differs or not.
+    wait
+        Wait for the recounts, then look again.
+    """
+    with at.reading(connect) as reading:
+        run_ids = _run_ids(reading, run, since)
+        pause = partial(sleep, 1)
+        found = _reconciled(reading, run_ids, pause, force=force)
+        if wait:
+            found = _after_recounts(reading, found, pause)
+    answer = Reconciliation(all(run.shown_exactly for run in found), found)
+    if at.as_json:
+        write_json(answer)
+    else:
+        _show(answer)
+    return 0 if answer.exact else 1
+
+
+def _run_ids(reading: Reading, run: str | None, since: str | None) -> list[str]:
+    """The runs that are meant. Raises LocalStageError, and NotFound for one that is not there."""
+    if (run is None) == (since is None):
+        advice = "Give one of them: `runtally reconcile RUN`, `runtally reconcile --since 24h`."
+        raise LocalStageError("Give a run or `--since`.", advice)
+    if run is None:
+        return [listed.run_id for listed in reading.runs(None, **{"from": since})]
+    reading.ask("readRun", run_id=run)
+    return [run]
+
+
+def _reconciled(
+    reading: Reading, run_ids: Sequence[str], pause: Callable[[], object], *, force: bool
+) -> list[Reconciled]:
+    reconcile = Reconcile(reading.reader, pause)
+    recounts = SqsRecountQueue(reading.stage.sqs, reading.stage.recount_queue_url)
+    found: list[Reconciled] = []
+    with bar() as progress:
+        done = progress.add_task("counted", total=len(run_ids))
+        for run_id in run_ids:
+            ref = reading.ref(run_id)
+            if (reconciled := reconcile(ref)) is not None:
+                if force or reconciled.drift:
+                    recounts.request_recount(ref, None)
+                    reconciled = msgspec.structs.replace(reconciled, recount_requested=True)
+                found.append(reconciled)
+            progress.advance(done)
+    return found
+
+
+def _after_recounts(
+    reading: Reading, found: Sequence[Reconciled], pause: Callable[[], object]
+) -> list[Reconciled]:
+    """What a look at the runs finds once their summaries cover what was counted, or time is up."""
+    reconcile = Reconcile(reading.reader, pause)
+    deadline = time.monotonic() + _WITHIN_S
+    settled: list[Reconciled] = []
+    with bar() as progress:
+        done = progress.add_task("recounted", total=len(found))
+        for run in found:
+            latest = run
+            while not latest.shown_exactly and time.monotonic() < deadline:
+                pause()
+                again = reconcile(reading.ref(run.run_id))
+                latest = run if again is None else again
+            settled.append(msgspec.structs.replace(latest, recount_requested=run.recount_requested))
+            progress.advance(done)
+    return settled
+
+
+def _show(answer: Reconciliation) -> None:
+    out = Console()
+    for run in answer.runs:
+        for drift in run.drift:
+            stands = "missing" if drift.stands is None else f"{drift.stands}"
+            mark = ("–", "yellow") if run.shown_exactly else ("✗", "red")
+            line = f" {run.run_id}  {drift.item}.{drift.field}  {stands}, counted {drift.counted}"
+            out.print(Text.assemble(mark, said(line)), soft_wrap=True)
+    calls = counted(sum(run.calls for run in answer.runs), "call")
+    out.print(f"{counted(len(answer.runs), 'run')} with {calls} counted.", highlight=False)
+    asked = sum(run.recount_requested for run in answer.runs)
+    if asked:
+        out.print(f"{counted(asked, 'recount')} asked for.", highlight=False)
+    if answer.exact:
+        out.print("[green]Every run is shown exactly.[/]")
+    elif asked:
+        out.print("Recounts take some seconds: `--wait` waits, or look again.")
