@@ -13,7 +13,7 @@ from functions.core.keys import RunRef, Whole
 from functions.core.model import Run, Totals
 
 _LISTED: Final[tuple[Whole, ...]] = (keys.RUN, keys.TOTALS, keys.PREVIEW, keys.SUMMARY)
-_READ_AHEAD: Final = 2_000
+_READ_AHEAD: Final = 8_000
 """Calls that the buckets of a run hold in memory together while they are merged."""
 
 

@@ -1,5 +1,6 @@
 """Comparing what a stage shows with what the recording adds up to, and showing it."""
 
+import html
 import re
 from dataclasses import replace
 from decimal import Decimal
@@ -8,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
 from functions.api import shapes
@@ -109,7 +111,7 @@ def test_on_a_narrow_terminal_no_digit_is_left_out(width: int) -> None:
 def test_it_ends_with_the_list_and_with_a_run_in_which_something_failed(
     terminal: Terminal, tmp_path: Path
 ) -> None:
-    terminal.record("run-1", started(), step(1), ended())
+    terminal.record("run-1", started(pipeline="翻译"), step(1), ended())
     terminal.record("run-2", started(), step(1, status="failed", error="<script>"), ended())
     reading = Reading.of(terminal.stage, "acme")
     results = list(reading.runs(limit=None))
@@ -127,4 +129,8 @@ def test_it_ends_with_the_list_and_with_a_run_in_which_something_failed(
     drawn = (tmp_path / "demo.svg").read_text()
     assert "research" in drawn
     assert "<script>" not in drawn
+    texts = re.findall(r'textLength="(.*?)"[^>]*>(.+?)<', drawn)
+    assert any("翻译" in text for _, text in texts)
+    widths = {round(float(length) / cell_len(html.unescape(text)), 1) for length, text in texts}
+    assert len(widths) == 1  # each cell is as wide as any other
     assert not re.findall(r"""(?:href|src)=["']http|url\(["']?http|@import""", drawn)
