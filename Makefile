@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-large fmt bundle samples pictures setup clean
+.PHONY: help demo test prove check test-large fmt bundle samples pictures setup clean
 
 # scripts/setup writes down which uv and which Python it found.
 ENVIRONMENT := build/environment.sh
@@ -21,6 +21,9 @@ test: setup ## Run all tests that belong to a change: units, properties, infrast
 
 test-large: setup ## Run the long tests: large runs, many steps
 	@$(RUN) pytest -m large
+
+prove: setup ## Play 200,000 schedules of the simulation, an hour on two cores; see docs/reliability.md
+	@$(RUN) python -m tests.simulation --schedules 200000 --report build/prove.json
 
 check: setup ## Lint, format, types and layers, as the pre-commit hook does
 	@$(RUN) ruff check

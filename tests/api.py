@@ -12,14 +12,11 @@ from urllib.parse import parse_qsl, urlencode
 
 from functions.adapters.dynamodb import DynamoDBTable
 from functions.adapters.dynamodb_tenants import DynamoDBTenants
-from functions.adapters.settings import ApiSettings
 from functions.adapters.telemetry import Telemetry
-from functions.api.handler import api_over
 from functions.api.http import Http
 from functions.api.tenants import ManageTenants
-from tests.memory_stage import JOBS, MemoryStage
+from tests.memory_stage import MemoryStage
 
-EVENTS = "memory://events"
 LAMBDA_LIMIT_BYTES = 6_291_556
 """What the gateway reports when an answer of Lambda is larger."""
 
@@ -111,15 +108,7 @@ class HttpClient:
         gzipped: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        settings = ApiSettings(
-            table="t",
-            bucket="b",
-            event_queue_url=EVENTS,
-            retention_days=365,
-            service_entries=JOBS,
-        )
-        api = api_over(stage.dynamodb, stage.s3, stage.sqs, settings, lambda: stage.now_ns)
-        self.http = Http(api, Telemetry("api"), clock)
+        self.http = Http(stage.api, Telemetry("api"), clock)
         self.key = key
         self.gzipped = gzipped
 

@@ -5,8 +5,8 @@ from typing import Final
 
 from functions.api.openapi import EXAMPLES
 from tests import build
-from tests.api import EVENTS, HttpClient, manage_tenants
-from tests.memory_stage import MemoryStage
+from tests.api import HttpClient, manage_tenants
+from tests.memory_stage import EVENTS, MemoryStage
 
 TENANT: Final[str] = EXAMPLES["sendEvents"]["tenant_id"]
 KEY: Final = "rt_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"

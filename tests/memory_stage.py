@@ -4,30 +4,26 @@ import gzip
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
-from functions.adapters.dynamodb import DynamoDBTable, from_attributes
-from functions.adapters.dynamodb_invocations import DynamoDBInvocations
-from functions.adapters.dynamodb_runs import DynamoDBRunStore
-from functions.adapters.dynamodb_totals import DynamoDBTotalsStore
-from functions.adapters.failed_batches import S3FailedBatches
-from functions.adapters.s3 import S3ObjectStore
-from functions.adapters.sqs import SqsDeadLetters, SqsJobQueues, SqsRecountQueue
-from functions.adapters.telemetry import Telemetry
+from functions.adapters.attributes import from_attributes
+from functions.adapters.settings import (
+    ApiSettings,
+    DeadJobsSettings,
+    IngestSettings,
+    RecountSettings,
+    SummarizeSettings,
+)
 from functions.api import dead_jobs_handler, shapes
-from functions.api.service_entries import GiveUpJob, Invoke, ReadInvocation
+from functions.api.handler import api_over
 from functions.core import keys
 from functions.core.items import Item
 from functions.core.keys import InvocationRef, Pointer, RunRef
 from functions.ingest import handler as ingest_handler
-from functions.ingest.answers import TakeAnswer
-from functions.ingest.record import RecordMessage
 from functions.summarize import handler as summarize_handler
 from functions.summarize import recount_handler
-from functions.summarize.recount import Recount
-from functions.summarize.tally import Tally
 from runtally import wire
 from tests.fakes.calls import Calls
 from tests.fakes.dynamodb import MemoryDynamoDB
@@ -36,6 +32,7 @@ from tests.fakes.sqs import MemorySQS
 
 DEAD_LETTERS = "memory://dead-letters"
 RECOUNTS = "memory://recounts"
+EVENTS = "memory://events"
 JOBS = {"research": "memory://jobs-of-research", "translate": "memory://jobs-of-translate"}
 NOW_NS = 1_796_000_000_000_000_000
 """The stage's clock: some time in November 2026."""
@@ -52,44 +49,28 @@ class MemoryStage:
         self.sqs = MemorySQS(self.calls)
         self.now_ns = NOW_NS
         self.streamed = 0
-        table = DynamoDBTable(cast("Any", self.dynamodb), "t")
-        objects = S3ObjectStore(cast("Any", self.s3), "b")
-        totals = DynamoDBTotalsStore(table)
-        invocations = DynamoDBInvocations(table)
-        recount = Recount(totals)
-        self.ingest_parts = ingest_handler.Ingest(
-            RecordMessage(
-                DynamoDBRunStore(table),
-                objects,
-                SqsDeadLetters(cast("Any", self.sqs), DEAD_LETTERS, objects),
-                TakeAnswer(invocations, objects, lambda: self.now_ns),
-                lambda: self.now_ns,
-                retention_days,
-            ),
-            table,
-            Telemetry("ingest"),
-        )
-        self.summarize_parts = summarize_handler.Summarize(
-            Tally(totals, SqsRecountQueue(cast("Any", self.sqs), RECOUNTS), recount),
-            table,
-            Telemetry("summarize"),
-        )
-        self.recount_parts = recount_handler.RecountParts(
-            recount,
-            S3FailedBatches(cast("Any", self.failed_batches), "f"),
-            table,
-            Telemetry("recount"),
-        )
-        self._invoke = Invoke(
-            invocations,
-            SqsJobQueues(cast("Any", self.sqs), JOBS),
-            objects,
+        self.ingest_parts = ingest_handler.ingest_over(
+            self.dynamodb,
+            self.s3,
+            self.sqs,
+            IngestSettings("t", "b", DEAD_LETTERS, retention_days),
             lambda: self.now_ns,
-            retention_days,
         )
-        self._read_invocation = ReadInvocation(invocations, objects, lambda: self.now_ns)
-        self.dead_jobs_parts = dead_jobs_handler.DeadJobs(
-            GiveUpJob(invocations, objects, lambda: self.now_ns), table, Telemetry("dead_jobs")
+        self.summarize_parts = summarize_handler.summarize_over(
+            self.dynamodb, self.sqs, SummarizeSettings("t", RECOUNTS)
+        )
+        self.recount_parts = recount_handler.recount_over(
+            self.dynamodb, self.failed_batches, RecountSettings("t", "f")
+        )
+        self.dead_jobs_parts = dead_jobs_handler.dead_jobs_over(
+            self.dynamodb, self.s3, DeadJobsSettings("t", "b"), lambda: self.now_ns
+        )
+        self.api = api_over(
+            self.dynamodb,
+            self.s3,
+            self.sqs,
+            ApiSettings("t", "b", EVENTS, retention_days, JOBS),
+            lambda: self.now_ns,
         )
 
     # -- what happens ---------------------------------------------------------------------------
@@ -113,13 +94,13 @@ class MemoryStage:
     ) -> shapes.Invocation:
         """Ask a service entry to do something: `input`, unless given, is null."""
         body = msgspec.json.encode({"input": None} | wanted)
-        return self._invoke(tenant_id, service_entry, body)
+        return self.api.invoke(tenant_id, service_entry, body)
 
     def invoke_raw(self, body: bytes) -> shapes.Invocation:
-        return self._invoke("acme", "research", body)
+        return self.api.invoke("acme", "research", body)
 
     def read_invocation(self, invocation_id: str, tenant_id: str = "acme") -> shapes.Invocation:
-        return self._read_invocation(tenant_id, invocation_id)
+        return self.api.read_invocation(tenant_id, invocation_id)
 
     def dead_jobs(self, *bodies: str | bytes) -> list[str]:
         """Deliver one batch of jobs that were given up; the ids of those to be delivered again."""

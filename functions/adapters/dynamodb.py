@@ -8,12 +8,11 @@ has to know which words DynamoDB reserves.
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.exceptions import BotoCoreError, ClientError
 
+from functions.adapters.attributes import from_attributes, to_attributes
 from functions.core import keys
 from functions.core.errors import Unavailable
 from functions.core.items import Item
@@ -25,28 +24,6 @@ if TYPE_CHECKING:
 _KEYS_A_REQUEST: Final = 100
 
 NOT_THERE: Final = f"attribute_not_exists({keys.PARTITION})"
-
-
-class _Deserializer(TypeDeserializer):
-    """boto3's own refuses numbers that another SDK wrote with more than 38 digits (F25)."""
-
-    def _deserialize_n(self, value: str) -> Decimal:
-        return Decimal(value)
-
-    def _deserialize_b(self, value: bytes) -> bytes:
-        return value
-
-
-_serialize = TypeSerializer().serialize
-_deserialize = _Deserializer().deserialize
-
-
-def to_attributes(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _serialize(value) for name, value in values.items()}
-
-
-def from_attributes(attributes: Mapping[str, Any]) -> Item:
-    return {name: _deserialize(value) for name, value in attributes.items()}
 
 
 class Refused(Exception):  # noqa: N818 - an answer, not a fault

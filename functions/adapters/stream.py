@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from functions.adapters.dynamodb import from_attributes
+from functions.adapters.attributes import from_attributes
 from functions.core import items, keys
 from functions.core.changes import Change, RunEnded, StepStored, mark
 

@@ -1,6 +1,7 @@
 """Lambda entry: the dead letters of the work queues, jobs that were delivered in vain."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -22,16 +23,20 @@ class DeadJobs:
     telemetry: Telemetry
 
 
+def dead_jobs_over(
+    dynamodb: Any, s3: Any, settings: DeadJobsSettings, now_ns: Callable[[], int]
+) -> DeadJobs:
+    """The use case over these clients."""
+    table = DynamoDBTable(dynamodb, settings.table)
+    objects = S3ObjectStore(s3, settings.bucket)
+    give_up = GiveUpJob(DynamoDBInvocations(table), objects, now_ns)
+    return DeadJobs(give_up, table, Telemetry("dead_jobs"))
+
+
 @cache
 def _dead_jobs() -> DeadJobs:
     settings = DeadJobsSettings.from_environment()
-    table = DynamoDBTable(clients.dynamodb(), settings.table)
-    objects = S3ObjectStore(clients.s3(), settings.bucket)
-    return DeadJobs(
-        GiveUpJob(DynamoDBInvocations(table), objects, time.time_ns),
-        table,
-        Telemetry("dead_jobs"),
-    )
+    return dead_jobs_over(clients.dynamodb(), clients.s3(), settings, time.time_ns)
 
 
 def handle(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001

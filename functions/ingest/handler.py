@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -11,6 +11,7 @@ from functions.adapters import clients
 from functions.adapters.dynamodb import DynamoDBTable
 from functions.adapters.dynamodb_invocations import DynamoDBInvocations
 from functions.adapters.dynamodb_runs import DynamoDBRunStore
+from functions.adapters.dynamodb_runs import Spread as StepSpread
 from functions.adapters.s3 import S3ObjectStore
 from functions.adapters.settings import IngestSettings
 from functions.adapters.sqs import SqsDeadLetters
@@ -33,23 +34,37 @@ class Ingest:
     spread: Spread = map
 
 
+def ingest_over(
+    dynamodb: Any, s3: Any, sqs: Any, settings: IngestSettings, now_ns: Callable[[], int]
+) -> Ingest:
+    """The use case over these clients, which does one thing after the other."""
+    table = DynamoDBTable(dynamodb, settings.table)
+    objects = S3ObjectStore(s3, settings.bucket)
+    record = RecordMessage(
+        runs=DynamoDBRunStore(table),
+        objects=objects,
+        dead_letters=SqsDeadLetters(sqs, settings.dead_letter_queue_url, objects),
+        take_answer=TakeAnswer(DynamoDBInvocations(table), objects, now_ns),
+        now_ns=now_ns,
+        retention_days=settings.retention_days,
+    )
+    return Ingest(record, table, Telemetry("ingest"))
+
+
+def at_once(ingest: Ingest, steps: StepSpread, messages: Spread) -> Ingest:
+    """The same, with the steps of a message, and the messages of a batch, spread by these."""
+    record = replace(ingest.record, runs=DynamoDBRunStore(ingest.table, steps))
+    return replace(ingest, record=record, spread=messages)
+
+
 @cache
 def _ingest() -> Ingest:
     settings = IngestSettings.from_environment()
-    table = DynamoDBTable(clients.dynamodb(), settings.table)
-    objects = S3ObjectStore(clients.s3(), settings.bucket)
-    return Ingest(
-        RecordMessage(
-            runs=DynamoDBRunStore(table, ThreadPoolExecutor(clients.STEPS_AT_ONCE).map),
-            objects=objects,
-            dead_letters=SqsDeadLetters(clients.sqs(), settings.dead_letter_queue_url, objects),
-            take_answer=TakeAnswer(DynamoDBInvocations(table), objects, time.time_ns),
-            now_ns=time.time_ns,
-            retention_days=settings.retention_days,
-        ),
-        table,
-        Telemetry("ingest"),
-        ThreadPoolExecutor(clients.MESSAGES_AT_ONCE).map,
+    made = (clients.dynamodb(), clients.s3(), clients.sqs())
+    return at_once(
+        ingest_over(*made, settings, time.time_ns),
+        steps=ThreadPoolExecutor(clients.STEPS_AT_ONCE).map,
+        messages=ThreadPoolExecutor(clients.MESSAGES_AT_ONCE).map,
     )
 
 

@@ -24,13 +24,18 @@ class Summarize:
     telemetry: Telemetry
 
 
+def summarize_over(dynamodb: Any, sqs: Any, settings: SummarizeSettings) -> Summarize:
+    """The use case over these clients."""
+    table = DynamoDBTable(dynamodb, settings.table)
+    totals = DynamoDBTotalsStore(table)
+    recounts = SqsRecountQueue(sqs, settings.recount_queue_url)
+    return Summarize(Tally(totals, recounts, Recount(totals)), table, Telemetry("summarize"))
+
+
 @cache
 def _summarize() -> Summarize:
     settings = SummarizeSettings.from_environment()
-    table = DynamoDBTable(clients.dynamodb(), settings.table)
-    totals = DynamoDBTotalsStore(table)
-    recounts = SqsRecountQueue(clients.sqs(), settings.recount_queue_url)
-    return Summarize(Tally(totals, recounts, Recount(totals)), table, Telemetry("summarize"))
+    return summarize_over(clients.dynamodb(), clients.sqs(), settings)
 
 
 def handle(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001

@@ -28,16 +28,21 @@ class RecountParts:
     telemetry: Telemetry
 
 
-@cache
-def _parts() -> RecountParts:
-    settings = RecountSettings.from_environment()
-    table = DynamoDBTable(clients.dynamodb(), settings.table)
+def recount_over(dynamodb: Any, s3: Any, settings: RecountSettings) -> RecountParts:
+    """The use case over these clients."""
+    table = DynamoDBTable(dynamodb, settings.table)
     return RecountParts(
         Recount(DynamoDBTotalsStore(table)),
-        S3FailedBatches(clients.s3(), settings.failed_batches_bucket),
+        S3FailedBatches(s3, settings.failed_batches_bucket),
         table,
         Telemetry("recount"),
     )
+
+
+@cache
+def _parts() -> RecountParts:
+    settings = RecountSettings.from_environment()
+    return recount_over(clients.dynamodb(), clients.s3(), settings)
 
 
 def handle(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001

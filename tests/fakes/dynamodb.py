@@ -36,6 +36,7 @@ class MemoryDynamoDB:
         self.write_units = 0
         self.batch_gets = 100
         self._before: dict[tuple[str, str], Item | None] = {}
+        self._sizes: dict[tuple[str, str], tuple[Item, int]] = {}
         self._sequence = 10**20
 
     def get_item(self, **request: Any) -> dict[str, Any]:
@@ -116,7 +117,7 @@ class MemoryDynamoDB:
         size = 0
         for read, item in enumerate(found, 1):
             shown = item if included is None else _in_index(item, (*key_names, *included))
-            size += item_size(shown)
+            size += self._size_of(_key(item), item) if included is None else item_size(shown)
             if self._filtered(shown, key_names, names, values, request):
                 page.append(self._projected(shown, request))
             if size >= self.page_bytes or read == request.get("Limit"):
@@ -161,6 +162,14 @@ class MemoryDynamoDB:
     def close(self) -> None:
         """There are no connections to close."""
 
+    def _size_of(self, key: tuple[str, str], item: Item) -> int:
+        """Measured once: items are replaced, never changed."""
+        measured, size = self._sizes.get(key, (None, 0))
+        if measured is not item:
+            size = item_size(item)
+            self._sizes[key] = item, size
+        return size
+
     def settle(self) -> None:
         """Let reads that are not strongly consistent catch up."""
         self._before.clear()
@@ -190,7 +199,7 @@ class MemoryDynamoDB:
             raise client_error(operation, "ValidationException", str(error)) from error
         if not met:
             # A refused write is billed as if it had been done on the item that stands there.
-            self.write_units += _units(item_size(old))
+            self.write_units += _units(self._size_of(key, old) if old else 0)
             wanted = request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
             more: dict[str, Any] = {"Item": old} if wanted and old else {}
             raise client_error(operation, "ConditionalCheckFailedException", **more)
@@ -202,7 +211,9 @@ class MemoryDynamoDB:
         old = self.items.get(key)
         self.items[key] = new
         self._before[key] = old
-        units = _units(max(size, item_size(old or {}))) + _index_units(old or {}, new)
+        old_size = self._size_of(key, old) if old else 0
+        self._sizes[key] = new, size
+        units = _units(max(size, old_size)) + _index_units(old or {}, new)
         self.write_units += units
         if old != new:
             self._record("MODIFY" if old else "INSERT", key, old, new)

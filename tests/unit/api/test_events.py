@@ -10,10 +10,10 @@ import pytest
 from functions.core.keys import RunRef
 from runtally import wire
 from tests import build
-from tests.api import EVENTS, HttpClient
+from tests.api import HttpClient
 from tests.build import RUN
 from tests.fakes.calls import client_error
-from tests.memory_stage import MemoryStage
+from tests.memory_stage import EVENTS, MemoryStage
 
 
 def sent(stage: MemoryStage) -> list[str]:

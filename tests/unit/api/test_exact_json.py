@@ -6,8 +6,8 @@ import pytest
 
 from functions.core.keys import RunRef
 from tests import build
-from tests.api import EVENTS, HttpClient
-from tests.memory_stage import MemoryStage
+from tests.api import HttpClient
+from tests.memory_stage import EVENTS, MemoryStage
 
 STEP = build.step_id(1)
 

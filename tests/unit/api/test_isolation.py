@@ -12,8 +12,8 @@ from functions.api import cursors
 from functions.api.operations import OPERATIONS
 from functions.core.keys import RunRef
 from tests import build
-from tests.api import EVENTS, Answer, HttpClient, issue_key
-from tests.memory_stage import MemoryStage
+from tests.api import Answer, HttpClient, issue_key
+from tests.memory_stage import EVENTS, MemoryStage
 
 CANARY = "canary7c41"
 """In every text of the watched tenant, its ids included, and nowhere else."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.adapters.dynamodb import from_attributes, to_attributes
+from functions.adapters.attributes import from_attributes, to_attributes
 from functions.core import caps, invocations, keys
 from functions.core.invocations import Invocation, InvocationStatus, Settlement
 from functions.core.keys import InvocationRef

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.adapters.dynamodb import to_attributes
+from functions.adapters.attributes import to_attributes
 from functions.core import keys
 from functions.core.keys import InvocationRef
 from functions.core.times import SECOND

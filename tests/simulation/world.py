@@ -1,0 +1,274 @@
+"""A stage under one schedule: the real functions over fakes of AWS, with everything that can
+happen between them."""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+from unittest import mock
+
+from functions.adapters.settings import (
+    ApiSettings,
+    IngestSettings,
+    RecountSettings,
+    SummarizeSettings,
+)
+from functions.adapters.sqs import SqsRecountQueue
+from functions.api.handler import api_over
+from functions.core import caps
+from functions.ingest import handler as ingest_handler
+from functions.summarize import handler as summarize_handler
+from functions.summarize import recount_handler, tally
+from tests.memory_stage import DEAD_LETTERS, EVENTS, NOW_NS, RECOUNTS, MemoryStage
+from tests.simulation.faults import Faults, Network
+from tests.simulation.quiet import Quiet
+from tests.simulation.readers import Reader
+from tests.simulation.scenario import Sent
+from tests.simulation.sources import Message, Queue, Stream, Weather, in_sandbox
+from tests.simulation.tasks import Sandbox, Tasks
+
+_FIVE_MINUTES_NS = 300 * 10**9
+_POISON_BODIES = ("", "{", '{"v":1}', '{"v":2,"tenant_id":"acme","events":[]}')
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a schedule goes: all of it follows from its seed."""
+
+    seed: int
+    fault_rate: float
+    faults: int
+    badness: float
+    ingest_at_once: int
+    containers: int
+    splits: int
+    poison_messages: int
+    poison_records: int
+    page_bytes: int
+    rebuild: bool
+    poison_ends: bool
+    reads: int
+    preview_entries: int
+    recount_here: int
+    only: frozenset[int] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        seed: int,
+        only: frozenset[int] | None = None,
+        focus: Mapping[str, Any] = MappingProxyType({}),
+    ) -> "Plan":
+        """`focus` fixes some of it, for what would seldom come about."""
+        rng = random.Random(seed)  # noqa: S311 - reproducible is the point
+        plan = cls(
+            seed=seed,
+            fault_rate=rng.choice((0.0, 0.01, 0.03, 0.1)),
+            faults=rng.choice((0, 1, 3, 12)),
+            badness=rng.choice((0.0, 0.1, 0.3)),
+            ingest_at_once=rng.choice((1, 2, 3)),
+            containers=rng.choice((1, 2)),
+            splits=rng.choice((0, 0, 1, 2)),
+            poison_messages=rng.choice((0, 0, 1)),
+            poison_records=rng.choice((0, 0, 1, 2)),
+            page_bytes=rng.choice((1, 400, 10**6)),
+            rebuild=rng.random() < 0.25,
+            poison_ends=rng.random() < 0.3,
+            reads=rng.choice((0, 0, 1, 2)),
+            preview_entries=rng.choice((100, 100, 2, 3)),
+            recount_here=rng.choice((2_000, 2_000, 2, 0)),
+            only=only,
+        )
+        return replace(plan, **focus)
+
+
+class World:
+    """`run` plays the schedule to rest, and `repair` does then what an operator does.
+
+    A batch that was given up becomes a recount by itself; only records that are gone from the
+    stream need somebody who asks for one.
+    """
+
+    def __init__(self, plan: Plan, sent: list[Sent], coverage: Counter[str]) -> None:
+        self.plan = plan
+        self.sent = sent
+        self.coverage = coverage
+        self.stage = MemoryStage(page_bytes=plan.page_bytes)
+        self._rng = random.Random(plan.seed + 1)  # noqa: S311
+        self.tasks = Tasks(random.Random(plan.seed + 2))  # noqa: S311
+        draw = random.Random(plan.seed + 3)  # noqa: S311
+        self.faults = Faults(draw, plan.fault_rate, plan.faults, plan.only)
+        self.network = Network(self.tasks, self.faults, coverage)
+        self.weather = Weather(random.Random(plan.seed + 4), plan.badness, coverage)  # noqa: S311
+        self._dynamodb = self.network.client("dynamodb", self.stage.dynamodb)
+        self._s3 = self.network.client("s3", self.stage.s3)
+        self._failed_batches = self.network.client("s3", self.stage.failed_batches)
+        self._sqs = self.network.client("sqs", self.stage.sqs)
+        self._unsent: list[str] = []
+        self._wire_functions()
+        self._wire_sources()
+        api = api_over(
+            self._dynamodb,
+            self._s3,
+            self._sqs,
+            ApiSettings("t", "b", EVENTS, 365, {}),
+            lambda: NOW_NS,
+        )
+        reads = random.Random(plan.seed + 6)  # noqa: S311
+        self.reader = Reader(api, self.tasks, reads, coverage, plan.reads)
+
+    def _wire_functions(self) -> None:
+        """Containers are reused from one invocation to the next; each has a clock of its own."""
+        self._ingests = [
+            replace(
+                ingest_handler.at_once(
+                    ingest_handler.ingest_over(
+                        self._dynamodb,
+                        self._s3,
+                        self._sqs,
+                        IngestSettings("t", "b", DEAD_LETTERS, 365),
+                        self._clock(),
+                    ),
+                    steps=self.tasks.at_once,
+                    messages=self.tasks.at_once,
+                ),
+                telemetry=Quiet(),
+            )
+            for _ in range(self.plan.containers)
+        ]
+        summarize = summarize_handler.summarize_over(
+            self._dynamodb, self._sqs, SummarizeSettings("t", RECOUNTS)
+        )
+        self.summarize_quiet = Quiet()
+        self._summarize = replace(summarize, telemetry=self.summarize_quiet)
+        recount = recount_handler.recount_over(
+            self._dynamodb, self._failed_batches, RecountSettings("t", "f")
+        )
+        self._recount = replace(recount, telemetry=Quiet())
+
+    def _wire_sources(self) -> None:
+        self.events = Queue(
+            "ingest", self.tasks, self.weather, self._ingest_batch, lambda: bool(self._unsent)
+        )
+        self.recounts = Queue(
+            "recount", self.tasks, self.weather, self._recount_batch, self._may_still_count
+        )
+        self.stream = Stream(
+            self.tasks,
+            self.weather,
+            self._summarize_batch,
+            self.stage.dynamodb.stream,
+            self._may_still_store,
+            self._keep_failed_batch,
+            splits=self.plan.splits,
+            poison=self.plan.poison_records,
+            poison_ends=self.plan.poison_ends,
+        )
+
+    # -- a schedule -----------------------------------------------------------------------------
+
+    def small_numbers(self) -> AbstractContextManager[object]:
+        """Small runs must meet what only large ones do: a full preview, recounts by the queue."""
+        stack = ExitStack()
+        stack.enter_context(mock.patch.object(caps, "PREVIEW_ENTRIES", self.plan.preview_entries))
+        stack.enter_context(mock.patch.object(tally, "RECOUNT_HERE", self.plan.recount_here))
+        return stack
+
+    def run(self) -> None:
+        bodies = [body for sent in self.sent for body in sent.bodies]
+        bodies += [
+            self._rng.choice(bodies) for _ in range(self._rng.choice((0, 0, 1, 3)))
+        ]  # workers that did not get the answer
+        bodies += self._rng.choices(_POISON_BODIES, k=self.plan.poison_messages)
+        self._rng.shuffle(bodies)
+        self._unsent = bodies
+        self.tasks.spawn(self._send)
+        for _ in range(self.plan.ingest_at_once):
+            self.tasks.spawn(self.events.poll)
+        for _ in range(2):
+            self.tasks.spawn(self.recounts.poll)
+        self.stream.start()
+        self.tasks.spawn(self._read)
+        self.tasks.run()
+
+    def _read(self) -> None:
+        self.tasks.current.sandbox = Sandbox()
+        self.reader.read(self.stage.dynamodb)
+
+    def repair(self) -> None:
+        """What was given up is moved back; where stream records were lost, runs are recounted."""
+        for queue in (self.events, self.recounts):
+            for message in queue.dead:
+                self.coverage[f"weather/{queue.name} redriven"] += 1
+                queue.waiting.append(Message(message.message_id, message.body))
+            queue.dead.clear()
+        if self.stream.gone:
+            recounts = SqsRecountQueue(self.stage.sqs, RECOUNTS)  # type: ignore[arg-type]
+            for sent in self.sent:
+                recounts.request_recount(sent.ref, None)
+        self.faults.stop()
+        self.weather.badness = 0
+        for queue in (self.events, self.recounts):
+            self.tasks.spawn(queue.poll)
+        self.stream.start()
+        self.tasks.run()
+
+    def _send(self) -> None:
+        while self._unsent:
+            self.events.send(self._unsent.pop())
+            if self._rng.random() < 0.5:
+                self.tasks.pause()
+
+    def _may_still_store(self) -> bool:
+        return bool(self._unsent or self.events.waiting or self.events.in_flight)
+
+    def _may_still_count(self) -> bool:
+        self._take_recounts()
+        return bool(
+            self.recounts.waiting
+            or self._may_still_store()
+            or self.stream.behind()
+            or self.stream.in_flight
+        )
+
+    # -- invocations ----------------------------------------------------------------------------
+
+    def _ingest_batch(self, records: list[dict[str, Any]]) -> set[str]:
+        ingest = self._rng.choice(self._ingests)
+        return self._failed_of(lambda: ingest_handler.process({"Records": records}, ingest))
+
+    def _summarize_batch(self, records: list[dict[str, Any]]) -> set[str]:
+        event = {"Records": records}
+        return self._failed_of(lambda: summarize_handler.process(event, self._summarize))
+
+    def _recount_batch(self, records: list[dict[str, Any]]) -> set[str]:
+        event = {"Records": records}
+        return self._failed_of(lambda: recount_handler.process(event, self._recount))
+
+    def _failed_of(self, work: Callable[[], dict[str, Any]]) -> set[str]:
+        try:
+            answer = in_sandbox(self.tasks, work)
+        finally:
+            self._take_recounts()
+        return {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
+
+    def _take_recounts(self) -> None:
+        for message in self.stage.sqs.queues.pop(RECOUNTS, []):
+            self.recounts.send(message.body)
+
+    def _keep_failed_batch(self, records: list[dict[str, Any]]) -> None:
+        """As Lambda does: an object with the records, which the bucket announces."""
+        name = f"failed-{len(self.stage.failed_batches.objects)}"
+        content = {"payload": json.dumps({"Records": records}, default=str)}
+        self.stage.failed_batches.objects[name] = json.dumps(content).encode()
+        self.recounts.send(json.dumps({"Records": [{"s3": {"object": {"key": name}}}]}))
+
+    def _clock(self) -> Callable[[], int]:
+        """Minutes off, and now and then set back."""
+        skew = self._rng.randint(-_FIVE_MINUTES_NS, _FIVE_MINUTES_NS)
+        rng = random.Random(self.plan.seed + 5)  # noqa: S311
+        return lambda: NOW_NS + skew + rng.randint(-(10**9), 10**9)
