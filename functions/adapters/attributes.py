@@ -1,8 +1,8 @@
 """Plain Python values to DynamoDB's typed attributes, and back.
 
-boto3's own serializers read at half the speed and write at a third, which decides what reading a run
-of 100,000 calls costs. They also refuse to read numbers that another SDK wrote with more than 38
-digits (F25), and write a signalling NaN.
+boto3's own serializers read at half the speed and write at a third, which decides what reading a
+run of 100,000 calls costs. They also refuse to read numbers that another SDK wrote with more than
+38 digits (F25), and write a signalling NaN.
 """
 
 from collections.abc import Callable, Mapping
