@@ -19,7 +19,8 @@ _DIGITS: Final = 38
 
 
 def to_attributes(values: Mapping[str, Any]) -> dict[str, Attribute]:
-    """Raises TypeError for what is no value of ours: floats above all."""
+    """Raises TypeError for what is no value of ours, floats above all, and ArithmeticError for a
+    number of more than 38 digits."""
     return {name: _attribute(value) for name, value in values.items()}
 
 
@@ -36,8 +37,10 @@ def _attribute(value: object) -> Attribute:
 
 def _number(value: Decimal) -> Attribute:
     """DynamoDB would refuse more digits every time: better to say so here, once."""
-    if not value.is_finite() or len(EXACT.normalize(value).as_tuple().digits) > _DIGITS:
-        raise TypeError(f"no number of at most {_DIGITS} digits: {value}")
+    if not value.is_finite():
+        raise TypeError(f"no attribute holds {value}")
+    if len(EXACT.normalize(value).as_tuple().digits) > _DIGITS:
+        raise ArithmeticError(f"more than {_DIGITS} digits: {value}")
     return {"N": str(value)}
 
 

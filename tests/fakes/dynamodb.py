@@ -7,11 +7,11 @@ from decimal import Decimal
 from operator import itemgetter
 from typing import Any
 
+from tests.fakes import dynamodb_rules as rules
 from tests.fakes import expressions
 from tests.fakes.calls import Calls, client_error
 from tests.fakes.expressions import InvalidExpression, Item, Value
 
-ITEM_LIMIT = 400 * 1024
 STREAM_ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/t/stream/2026-01-02T03:04:05.678"
 INDEXES = {
     "GSI1": ("GSI1PK", "GSI1SK", ("status", "pipeline")),
@@ -41,6 +41,7 @@ class MemoryDynamoDB:
 
     def get_item(self, **request: Any) -> dict[str, Any]:
         def apply() -> dict[str, Any]:
+            rules.check_keys("GetItem", request["Key"])
             item = self._seen_by(request).get(_key(request["Key"]))
             if item is None:
                 return {}
@@ -51,9 +52,9 @@ class MemoryDynamoDB:
     def put_item(self, **request: Any) -> dict[str, Any]:
         def apply() -> dict[str, Any]:
             new = request["Item"]
+            rules.check_keys("PutItem", new)
             key = _key(new)
-            used = self._check("PutItem", key, request)
-            expressions.check_all_used(*_definitions(request), used)
+            self._check("PutItem", key, request)
             return self._write("PutItem", key, new)
 
         return self.calls("dynamodb.put_item", apply)
@@ -61,12 +62,11 @@ class MemoryDynamoDB:
     def update_item(self, **request: Any) -> dict[str, Any]:
         def apply() -> dict[str, Any]:
             key = _key(request["Key"])
-            used = self._check("UpdateItem", key, request)
-            names, values = _definitions(request)
+            self._check("UpdateItem", key, request)
             old = self.items.get(key, request["Key"])
             try:
-                new, also = expressions.updated(request["UpdateExpression"], old, names, values)
-                expressions.check_all_used(names, values, used | also)
+                text = request["UpdateExpression"]
+                new = expressions.updated(text, old, *rules.definitions(request))
             except (InvalidExpression, ArithmeticError) as error:
                 raise client_error("UpdateItem", "ValidationException", str(error)) from error
             answer = self._write("UpdateItem", key, new)
@@ -93,13 +93,12 @@ class MemoryDynamoDB:
         expected = f"{partition_name} = :pk AND {sort_name} BETWEEN :first AND :last"
         if request["KeyConditionExpression"] != expected:
             raise InvalidExpression(request["KeyConditionExpression"])
-        if index and request.get("ConsistentRead"):
-            raise client_error("Query", "ValidationException", "consistent read on an index")
-        names, values = _definitions(request)
-        wanted = values[":pk"]["S"], values[":first"]["S"], values[":last"]["S"]
-        if not wanted[1] <= wanted[2]:
-            raise client_error("Query", "ValidationException", "BETWEEN bounds out of order")
         key_names = tuple(dict.fromkeys((sort_name, "PK", "SK", partition_name)))
+        in_index = None if included is None else (*key_names, *included)
+        if wrong := rules.wrong_with_query(request, partition_name, key_names, in_index):
+            raise client_error("Query", "ValidationException", wrong)
+        values = request["ExpressionAttributeValues"]
+        wanted = values[":pk"]["S"], values[":first"]["S"], values[":last"]["S"]
 
         places = [
             (place, item)
@@ -116,29 +115,14 @@ class MemoryDynamoDB:
         page: list[Item] = []
         size = 0
         for read, item in enumerate(found, 1):
-            shown = item if included is None else _in_index(item, (*key_names, *included))
-            size += self._size_of(_key(item), item) if included is None else item_size(shown)
-            if self._filtered(shown, key_names, names, values, request):
+            shown = item if in_index is None else _only(item, in_index)
+            size += self._size_of(_key(item), item) if in_index is None else item_size(shown)
+            text = request.get("FilterExpression")
+            if not text or expressions.holds(text, shown, *rules.definitions(request)):
                 page.append(self._projected(shown, request))
             if size >= self.page_bytes or read == request.get("Limit"):
-                return {"Items": page, "LastEvaluatedKey": _in_index(item, key_names)}
+                return {"Items": page, "LastEvaluatedKey": _only(item, key_names)}
         return {"Items": page}
-
-    def _filtered(
-        self,
-        item: Item,
-        key_names: Sequence[str],
-        names: dict[str, str],
-        values: dict[str, Value],
-        request: dict[str, Any],
-    ) -> bool:
-        condition = request.get("FilterExpression")
-        if not condition:
-            return True
-        met, used = expressions.holds(condition, item, names, values)
-        if {names.get(name) for name in used} & set(key_names):
-            raise client_error("Query", "ValidationException", "filter on a key attribute")
-        return met
 
     def batch_get_item(self, **request: Any) -> dict[str, Any]:
         def apply() -> dict[str, Any]:
@@ -184,17 +168,16 @@ class MemoryDynamoDB:
     def _projected(self, item: Item, request: dict[str, Any]) -> Item:
         if "ProjectionExpression" not in request:
             return item
-        names = request["ExpressionAttributeNames"]
-        wanted = [names[part.strip()] for part in request["ProjectionExpression"].split(",")]
-        return {name: item[name] for name in wanted if name in item}
+        return _only(item, rules.named(request, "ProjectionExpression"))
 
-    def _check(self, operation: str, key: tuple[str, str], request: dict[str, Any]) -> set[str]:
-        condition = request.get("ConditionExpression")
-        if not condition:
-            return set()
+    def _check(self, operation: str, key: tuple[str, str], request: dict[str, Any]) -> None:
         old = self.items.get(key, {})
+        condition = request.get("ConditionExpression")
         try:
-            met, used = expressions.holds(condition, old, *_definitions(request))
+            rules.check_all_used(request)
+            met = condition is None or expressions.holds(
+                condition, old, *rules.definitions(request)
+            )
         except InvalidExpression as error:
             raise client_error(operation, "ValidationException", str(error)) from error
         if not met:
@@ -203,11 +186,10 @@ class MemoryDynamoDB:
             wanted = request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
             more: dict[str, Any] = {"Item": old} if wanted and old else {}
             raise client_error(operation, "ConditionalCheckFailedException", **more)
-        return used
 
     def _write(self, operation: str, key: tuple[str, str], new: Item) -> dict[str, Any]:
         size = item_size(new)
-        _validate(operation, new, size)
+        rules.check_item(operation, new, size)
         old = self.items.get(key)
         self.items[key] = new
         self._before[key] = old
@@ -271,8 +253,7 @@ def _value_size(value: Value) -> int:
     if kind == "B":
         return len(bytes(plain))
     if kind == "N":
-        digits = Decimal(plain).normalize().as_tuple().digits
-        return math.ceil(len(digits) / 2) + 1 + str(plain).startswith("-")
+        return math.ceil(rules.digits(Decimal(plain)) / 2) + 1 + str(plain).startswith("-")
     if kind == "L":
         return 3 + sum(1 + _value_size(one) for one in plain)
     if kind == "M":
@@ -290,7 +271,7 @@ def _index_units(old: Item, new: Item) -> int:
     for partition, sort, included in INDEXES.values():
         names = (partition, sort, "PK", "SK", *included)
         before, after = (
-            {name: item[name] for name in names if name in item} if partition in item else None
+            _only(item, names) if partition in item and sort in item else None
             for item in (old, new)
         )
         if before == after:
@@ -308,27 +289,6 @@ def _index_units(old: Item, new: Item) -> int:
     return units
 
 
-def _validate(operation: str, item: Item, size: int) -> None:
-    if size > ITEM_LIMIT:
-        raise client_error(operation, "ValidationException", "Item size has exceeded 400 KB")
-    for name, limit in (("PK", 2048), ("SK", 1024), ("GSI1SK", 1024), ("GSI2SK", 1024)):
-        if name in item and not 0 < len(item[name]["S"].encode()) <= limit:
-            raise client_error(operation, "ValidationException", f"{name} out of bounds")
-    for value in item.values():
-        _validate_numbers(operation, value)
-
-
-def _validate_numbers(operation: str, value: Value) -> None:
-    ((kind, plain),) = value.items()
-    if kind == "N":
-        number = Decimal(plain)
-        if not number.is_finite() or len(number.normalize().as_tuple().digits) > 38:
-            raise client_error(operation, "ValidationException", "more than 38 digits")
-    parts: Sequence[Value] = plain if kind == "L" else list(plain.values()) if kind == "M" else ()
-    for part in parts:
-        _validate_numbers(operation, part)
-
-
 def _place(
     key: tuple[str, str], item: Item, partition_name: str, sort_name: str
 ) -> tuple[str, ...] | None:
@@ -341,16 +301,9 @@ def _place(
     return item[partition_name]["S"], item[sort_name]["S"], *key
 
 
-def _in_index(item: Item, names: Sequence[str]) -> Item:
+def _only(item: Item, names: Sequence[str]) -> Item:
     return {name: item[name] for name in names if name in item}
 
 
 def _key(attributes: Item) -> tuple[str, str]:
     return attributes["PK"]["S"], attributes["SK"]["S"]
-
-
-def _definitions(request: dict[str, Any]) -> tuple[dict[str, str], dict[str, Value]]:
-    return (
-        request.get("ExpressionAttributeNames", {}),
-        request.get("ExpressionAttributeValues", {}),
-    )

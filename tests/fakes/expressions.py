@@ -7,6 +7,7 @@ What is not known is an error, never ignored: a fake that accepts more than AWS 
 import re
 from collections.abc import Callable
 from decimal import Context, Decimal, Inexact, InvalidOperation
+from functools import cache
 from typing import Any
 
 type Value = dict[str, Any]
@@ -30,13 +31,10 @@ class InvalidExpression(ValueError):  # noqa: N818
 
 class _Reader:
     def __init__(self, text: str, names: dict[str, str], values: dict[str, Value]) -> None:
-        self.tokens = _TOKEN.findall(text)
-        if "".join(self.tokens) != "".join(text.split()):
-            raise InvalidExpression(f"cannot read {text!r}")
+        self.tokens = _tokens(text)
         self.at = 0
         self.names = names
         self.values = values
-        self.used: set[str] = set()
 
     def peek(self) -> str:
         return self.tokens[self.at] if self.at < len(self.tokens) else ""
@@ -64,7 +62,6 @@ class _Reader:
         token = self.take()
         if token not in self.values:
             raise InvalidExpression(f"value {token} is not defined")
-        self.used.add(token)
         return self.values[token]
 
     def _name(self) -> str:
@@ -75,7 +72,6 @@ class _Reader:
             return token
         if token not in self.names:
             raise InvalidExpression(f"name {token} is not defined")
-        self.used.add(token)
         return self.names[token]
 
     def finish(self) -> None:
@@ -83,20 +79,25 @@ class _Reader:
             raise InvalidExpression(f"unexpected {self.peek()!r}")
 
 
-def check_all_used(names: dict[str, str], values: dict[str, Value], used: set[str]) -> None:
-    unused = (set(names) | set(values)) - used
-    if unused:
-        raise InvalidExpression(f"defined but not used: {sorted(unused)}")
+@cache
+def _tokens(text: str) -> tuple[str, ...]:
+    tokens = tuple(_TOKEN.findall(text))
+    if "".join(tokens) != "".join(text.split()):
+        raise InvalidExpression(f"cannot read {text!r}")
+    return tokens
 
 
-def holds(
-    text: str, item: Item, names: dict[str, str], values: dict[str, Value]
-) -> tuple[bool, set[str]]:
-    """Whether a condition holds for an item (empty when there is none), and what it used."""
+def placeholders(text: str) -> list[str]:
+    """The `#names` and `:values` that an expression uses, in its order."""
+    return [token for token in _tokens(text) if token[0] in "#:"]
+
+
+def holds(text: str, item: Item, names: dict[str, str], values: dict[str, Value]) -> bool:
+    """Whether a condition holds for an item (empty when there is none)."""
     reader = _Reader(text, names, values)
     result = _any(reader, item)
     reader.finish()
-    return result, reader.used
+    return result
 
 
 def _any(reader: _Reader, item: Item) -> bool:
@@ -163,30 +164,36 @@ def _operand(reader: _Reader, item: Item) -> Value | None:
     return _find(item, reader.path())
 
 
-def updated(
-    text: str, item: Item, names: dict[str, str], values: dict[str, Value]
-) -> tuple[Item, set[str]]:
+def updated(text: str, item: Item, names: dict[str, str], values: dict[str, Value]) -> Item:
     """The item as an update leaves it; every right side sees the item as it was before."""
     reader = _Reader(text, names, values)
     new = dict(item)
+    clauses: set[str] = set()
+    written = {"PK", "SK"}  # the key never changes
     while reader.peek():
-        clause = reader.take().upper()
+        clause = _once(reader.take().upper(), clauses)
         while True:
+            (name,) = reader.path()
+            _once(name, written)
             if clause == "SET":
-                (name,) = reader.path()
                 reader.take("=")
                 new[name] = _set_value(reader, item)
             elif clause == "ADD":
-                (name,) = reader.path()
                 new[name] = _add(item.get(name), reader.value())
             elif clause == "REMOVE":
-                (name,) = reader.path()
                 new.pop(name, None)
             else:
                 raise InvalidExpression(f"unknown clause {clause!r}")
             if not reader.accept(","):
                 break
-    return new, reader.used
+    return new
+
+
+def _once(name: str, seen: set[str]) -> str:
+    if name in seen:
+        raise InvalidExpression(f"{name} may not be written here")
+    seen.add(name)
+    return name
 
 
 def _set_value(reader: _Reader, item: Item) -> Value:
@@ -196,6 +203,8 @@ def _set_value(reader: _Reader, item: Item) -> Value:
         reader.take(",")
         second = _set_value(reader, item)
         reader.take(")")
+        if not first.keys() == second.keys() == {"L"}:
+            raise InvalidExpression("list_append takes two lists")
         return {"L": [*first["L"], *second["L"]]}
     if reader.accept("IF_NOT_EXISTS"):
         reader.take("(")
@@ -211,7 +220,10 @@ def _set_value(reader: _Reader, item: Item) -> Value:
 
 
 def _add(there: Value | None, value: Value) -> Value:
-    total = NUMBERS.add(Decimal(there["N"] if there else 0), Decimal(value["N"]))
+    there = there or {"N": "0"}
+    if not there.keys() == value.keys() == {"N"}:
+        raise InvalidExpression("ADD takes two numbers")
+    total = NUMBERS.add(Decimal(there["N"]), Decimal(value["N"]))
     return {"N": format(total.normalize(NUMBERS), "f")}
 
 

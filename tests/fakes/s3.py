@@ -6,6 +6,8 @@ from urllib.parse import urlencode
 
 from tests.fakes.calls import Calls, client_error
 
+_KEY_BYTES = 1024
+
 
 class MemoryS3:
     def __init__(self, calls: Calls | None = None) -> None:
@@ -19,6 +21,8 @@ class MemoryS3:
     def put_object(self, **request: Any) -> dict[str, Any]:
         def apply() -> dict[str, Any]:
             key = request["Key"]
+            if len(key.encode()) > _KEY_BYTES:
+                raise client_error("PutObject", "KeyTooLongError")
             if request.get("IfNoneMatch") == "*" and key in self.objects:
                 raise client_error("PutObject", "PreconditionFailed")
             self.objects[key] = bytes(request["Body"])
@@ -38,7 +42,11 @@ class MemoryS3:
                 if first >= len(content):
                     raise client_error("GetObject", "InvalidRange")
                 content = content[first : last + 1]
-            return {"Body": io.BytesIO(content), "ContentLength": len(content)}
+            return {
+                "Body": io.BytesIO(content),
+                "ContentLength": len(content),
+                "Metadata": self.metadata.get(key, {}),
+            }
 
         return self.calls("s3.get_object", apply)
 

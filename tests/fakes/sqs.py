@@ -10,6 +10,7 @@ from runtally.wire import SQS_LIMIT_BYTES
 from tests.fakes.calls import Calls, client_error
 from tests.fakes.clock import MemoryClock
 
+_PREFIX = "AWS.SimpleQueueService."  # of codes that are older than the JSON protocol
 _REFUSED = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -39,6 +40,10 @@ class MemorySQS:
     def close(self) -> None:
         """There are no connections to close."""
 
+    def create_queue(self, **request: Any) -> dict[str, Any]:
+        """The URL to use; a queue is there as soon as something is sent to it."""
+        return {"QueueUrl": f"memory://{request['QueueName']}"}
+
     def send_message(self, **request: Any) -> dict[str, Any]:
         def apply() -> dict[str, Any]:
             given = request.get("MessageAttributes", {})
@@ -52,9 +57,8 @@ class MemorySQS:
     def send_message_batch(self, **request: Any) -> dict[str, Any]:
         def apply() -> dict[str, Any]:
             entries = request["Entries"]
-            size = sum(len(e["MessageBody"].encode("utf-8", "surrogatepass")) for e in entries)
-            if size > SQS_LIMIT_BYTES or not 0 < len(entries) <= 10:
-                raise client_error("SendMessageBatch", "BatchRequestTooLong")
+            if wrong := _wrong_with(entries):
+                raise client_error("SendMessageBatch", f"{_PREFIX}{wrong}")
             failed = []
             for entry in entries:
                 try:
@@ -71,6 +75,8 @@ class MemorySQS:
 
         def apply() -> dict[str, Any]:
             url = request["QueueUrl"]
+            if not 0 < request.get("MaxNumberOfMessages", 1) <= 10:
+                raise client_error("ReceiveMessage", "InvalidParameterValue")
             self._redrive(url)
             visible = [m for m in self.queues.get(url, []) if m.visible_at <= self.clock.now_ns()]
             received = visible[: request.get("MaxNumberOfMessages", 1)]
@@ -102,7 +108,7 @@ class MemorySQS:
             if not found:
                 raise client_error(operation, "InvalidParameterValue", "message does not exist")
             if found[0].visible_at <= self.clock.now_ns():
-                raise client_error(operation, "MessageNotInflight")
+                raise client_error(operation, f"{_PREFIX}MessageNotInflight")
             self._hide(found[0], request["VisibilityTimeout"])
             return {}
 
@@ -125,14 +131,27 @@ class MemorySQS:
             size += len(name) + len("String") + len(value.encode())
             if not value or _REFUSED.search(value):
                 raise client_error("SendMessage", "InvalidParameterValue", name)
+        if not body:
+            raise client_error("SendMessage", "MissingParameter", "MessageBody")
         if _REFUSED.search(body):
             raise client_error("SendMessage", "InvalidMessageContents")
-        if not 0 < size <= SQS_LIMIT_BYTES:
+        if size > SQS_LIMIT_BYTES:
             raise client_error("SendMessage", "InvalidParameterValue", "message too long")
         self._sent += 1
         sent = Sent(f"m-{self._sent}", body, attributes)
         self.queues.setdefault(queue_url, []).append(sent)
         return sent
+
+
+def _wrong_with(entries: list[dict[str, Any]]) -> str | None:
+    if not entries:
+        return "EmptyBatchRequest"
+    if len(entries) > 10:
+        return "TooManyEntriesInBatchRequest"
+    if len({entry["Id"] for entry in entries}) < len(entries):
+        return "BatchEntryIdsNotDistinct"
+    size = sum(len(e["MessageBody"].encode("utf-8", "surrogatepass")) for e in entries)
+    return "BatchRequestTooLong" if size > SQS_LIMIT_BYTES else None
 
 
 def _as_received(sent: Sent, wanted: list[str]) -> dict[str, Any]:

@@ -28,13 +28,11 @@ def main() -> int:
     parser.add_argument("--bugs", action="store_true", help="plant each bug, and find it")
     parser.add_argument("--plant", choices=BUGS, metavar="BUG", help="play with this one planted")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--report", type=Path, help="also write the JSON into this file")
+    parser.add_argument("--report", type=Path, help="also keep the JSON in this file, part by part")
     given = parser.parse_args()
     answer = _find_bugs(given) if given.bugs else _explore(given)
     text = json.dumps(answer, indent=None if given.json else 2, ensure_ascii=False)
     print(text)
-    if given.report:
-        given.report.write_text(json.dumps(answer, indent=2, ensure_ascii=False) + "\n")
     return 1 if answer["violations"] else 0
 
 
@@ -53,8 +51,14 @@ def _explore(given: argparse.Namespace) -> dict[str, object]:
         for future in as_completed(waiting):
             found = future.result()
             whole.add(found)
+            whole.seconds = time.monotonic() - started
             progress.advance(task, found.schedules)
-    whole.seconds = time.monotonic() - started
+            if given.report:  # an hour's work must not hang on its last minute
+                given.report.write_text(json.dumps(_answer(whole), indent=2) + "\n")
+    return _answer(whole)
+
+
+def _answer(whole: Explored) -> dict[str, object]:
     return {**whole.as_json(), "empty_cells": empty_cells(whole.coverage)}
 
 

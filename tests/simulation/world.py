@@ -32,7 +32,7 @@ from tests.simulation.sources import Message, Queue, Stream, Weather, in_sandbox
 from tests.simulation.tasks import Sandbox, Tasks
 
 _FIVE_MINUTES_NS = 300 * 10**9
-_POISON_BODIES = ("", "{", '{"v":1}', '{"v":2,"tenant_id":"acme","events":[]}')
+_POISON_BODIES = ("{", "null", '{"v":1}', '{"v":2,"tenant_id":"acme","events":[]}')
 
 
 @dataclass(frozen=True)

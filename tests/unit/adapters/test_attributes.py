@@ -45,7 +45,7 @@ def test_a_number_that_another_sdk_wrote_is_read_as_it_is(written: str) -> None:
     ids=repr,
 )
 def test_what_no_attribute_holds_is_refused(value: Any) -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises((TypeError, ArithmeticError)):
         to_attributes({"a": value})
 
 
