@@ -42,7 +42,7 @@ def test_a_number_that_another_sdk_wrote_is_read_as_it_is(written: str) -> None:
     "value",
     [0.1, float("nan"), {1, 2}, (1,), object(), bytearray(b"x"), [0.5], {"a": 0.5}]
     + [Decimal(text) for text in ("NaN", "sNaN", "Infinity", "9" * 39, "0." + "1" * 39)],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_what_no_attribute_holds_is_refused(value: Any) -> None:
     with pytest.raises((TypeError, ArithmeticError)):
