@@ -114,7 +114,7 @@ class Emulator:
             atexit.register(self.stop)
 
     def _start(self, python: Path, *, auth: bool, detached: bool) -> None:
-        port = _free_port()
+        port = free_port()
         # cdk remembers the account of an access key, so that no two emulators may share one.
         key = f"LOCAL{secrets.token_hex(8).upper()}"
         self.access = Access(f"http://{_HOST}:{port}", key, secrets.token_hex(16))
@@ -213,7 +213,7 @@ def answers(endpoint: str) -> bool:
         return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind((_HOST, 0))
         port: int = probe.getsockname()[1]
