@@ -100,16 +100,27 @@ class DynamoDBTable:
             request["ExpressionAttributeValues"] = to_attributes(values)
         return from_attributes(self._write("update_item", request)["Attributes"])
 
-    def query(self, partition: str, prefix: str, attributes: Sequence[str]) -> Iterator[Item]:
-        """All items of a partition whose sort key begins so, in order (strongly consistent)."""
+    def query(
+        self,
+        partition: str,
+        prefix: str,
+        attributes: Sequence[str] = (),
+        *,
+        after: str = "",
+        limit: int | None = None,
+    ) -> Iterator[Item]:
+        """All items of a partition whose sort key begins so, or those behind `after`, in order
+        (strongly consistent); at most `limit` a request, which is made as they are taken."""
         span = Span(partition, *keys.beginning_with(prefix))
-        after: Mapping[str, str] | None = None
+        last: Mapping[str, str] | None = None
+        if after:
+            last = {keys.PARTITION: partition, keys.SORT: after}
         while True:
-            page = self.page(span, after=after, attributes=attributes)
+            page = self.page(span, after=last, attributes=attributes, limit=limit)
             yield from page.items
             if page.last is None:
                 return
-            after = page.last
+            last = page.last
 
     def page(
         self,

@@ -64,18 +64,12 @@ class DynamoDBRunReader:
         return self._table.get(keys.step_item(run.ref, run.buckets, step_id))
 
     def _calls_of_bucket(self, run: Run, bucket: int, after: str) -> Iterator[Item]:
-        partition = keys.run_partition(run.ref, bucket)
-        span = Span(partition, *keys.beginning_with(keys.STEP_PREFIX))
-        limit = None if run.buckets == 1 else max(50, _READ_AHEAD // run.buckets)
-        last: Mapping[str, str] | None = None
-        if after:
-            last = {keys.PARTITION: partition, keys.SORT: keys.STEP_PREFIX + after}
-        while True:
-            page = self._table.page(span, after=last, limit=limit)
-            yield from page.items
-            if page.last is None:
-                return
-            last = page.last
+        return self._table.query(
+            keys.run_partition(run.ref, bucket),
+            keys.STEP_PREFIX,
+            after=keys.STEP_PREFIX + after if after else "",
+            limit=None if run.buckets == 1 else max(50, _READ_AHEAD // run.buckets),
+        )
 
 
 def _record(found: Mapping[Whole, Item | None]) -> RunRecord:

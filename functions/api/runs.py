@@ -151,10 +151,12 @@ class ReadRun:
         after = ""
         if wanted.cursor is not None:
             (after,) = cursors.decode(scope, wanted.cursor, tuple[StepId])
-        record = self.reader.record_of(ref)
-        run = live_run(record.run, self.now_ns())
-        head = shapes.RunHead(shapes.Run(**showing.run_fields(run)))
-        if not after:
+        if after:
+            run = live_run(self.reader.load_run(ref), self.now_ns())
+            head = shapes.RunHead(shapes.Run(**showing.run_fields(run)))
+        else:
+            record = self.reader.record_of(ref)
+            run = live_run(record.run, self.now_ns())
             head = self._first_page(run, record)
         rows = (
             Row(shown := showing.call(item), cursors.encode(scope, shown.step_id))

@@ -2,18 +2,15 @@
 
 import itertools
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from functions.adapters.dynamodb import DynamoDBTable
-from functions.adapters.dynamodb_tenants import DynamoDBTenants
-from functions.api.tenants import ManageTenants
 from functions.core import keys
 from functions.core.keys import RunRef
 from runtally import wire
 from tests import build, invariants
-from tests.api import HttpClient
+from tests.api import HttpClient, issue_key
 from tests.build import RUN
 from tests.fakes.dynamodb import item_size
 from tests.memory_stage import RECOUNTS, MemoryStage
@@ -182,10 +179,7 @@ def test_a_large_run_is_read_back_whole_over_http(count: int, buckets: int) -> N
     steps = calls(count)
     for pack in itertools.batched(steps, 100, strict=False):
         assert stage.ingest(build.body(*pack, buckets=buckets)) == []
-    table = DynamoDBTable(cast("Any", stage.dynamodb), "t")
-    manage = ManageTenants(DynamoDBTenants(table), lambda: stage.now_ns)
-    manage.create_tenant(RUN.tenant_id)
-    key = manage.create_key(RUN.tenant_id, "test").secret
+    key = issue_key(stage, RUN.tenant_id)
     for gzipped in (True, False):
         client = HttpClient(stage, key, gzipped=gzipped, clock=lambda: 0.0)  # size alone decides
         found: list[str] = []
