@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
 
 _GZIP: Final = 16 + zlib.MAX_WBITS
-_EXISTS: Final = "PreconditionFailed"
-# 409, a conflict with a put under way, settles nothing (F11): it must not be read as "exists".
+_EXISTS: Final = 412
+"""What `If-None-Match: *` is answered with when there is an object, by status: a body may be lost.
+409, a conflict with a put under way, settles nothing (F11) and must not be read as "exists"."""
 
 
 class S3ObjectStore:
@@ -35,7 +36,7 @@ class S3ObjectStore:
                 Metadata={"buckets": str(buckets)},
             )
         except ClientError as error:
-            if error.response["Error"]["Code"] != _EXISTS:
+            if not _exists(error):
                 raise Unavailable(f"S3 put of {key}: {error}") from error
             if self._read(key) != content:
                 raise Unavailable(f"S3 holds other bytes under {key}") from error
@@ -90,7 +91,7 @@ class S3ObjectStore:
                 ContentType="text/plain; charset=utf-8",
             )
         except ClientError as error:
-            if error.response["Error"]["Code"] != _EXISTS:
+            if not _exists(error):
                 raise Unavailable(f"S3 put of {key}: {error}") from error
         except BotoCoreError as error:
             raise Unavailable(f"S3 put of {key}: {error}") from error
@@ -117,6 +118,10 @@ class S3ObjectStore:
             return self._client.get_object(Bucket=self._bucket, Key=key)["Body"].read()
         except (ClientError, BotoCoreError) as error:
             raise Unavailable(f"S3 get of {key}: {error}") from error
+
+
+def _exists(error: ClientError) -> bool:
+    return error.response["ResponseMetadata"]["HTTPStatusCode"] == _EXISTS
 
 
 def _line_in(member: bytes, limit: int) -> bytes:

@@ -1,19 +1,26 @@
 """What the fakes of AWS share: errors as botocore raises them, and a hook on every call."""
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from botocore.exceptions import ClientError
 
 type Hook = Callable[[str, Literal["before", "after"]], None]
 """Called around each request with `service.operation`; may raise, to fail or to kill there."""
 
+_STATUS: Final = {
+    "InternalServerError": 500,
+    "SlowDown": 503,
+    "ServiceUnavailable": 503,
+    "PreconditionFailed": 412,
+    "ConditionalRequestConflict": 409,
+}
+
 
 def client_error(operation: str, code: str, message: str = "", **more: Any) -> ClientError:
-    status = 500 if code in {"InternalServerError", "SlowDown", "ServiceUnavailable"} else 400
     response: Any = {
         "Error": {"Code": code, "Message": message or code},
-        "ResponseMetadata": {"HTTPStatusCode": status},
+        "ResponseMetadata": {"HTTPStatusCode": _STATUS.get(code, 400)},
     }
     return ClientError(response | more, operation)
 
