@@ -20,6 +20,7 @@ def quiet(stage: MemoryStage) -> MemoryStage:
     stage.ingest_parts = replace(stage.ingest_parts, telemetry=Quiet())
     stage.summarize_parts = replace(stage.summarize_parts, telemetry=Quiet())
     stage.recount_parts = replace(stage.recount_parts, telemetry=Quiet())
+    stage.dead_jobs_parts = replace(stage.dead_jobs_parts, telemetry=Quiet())
     return stage
 
 

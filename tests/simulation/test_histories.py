@@ -10,6 +10,7 @@ from hypothesis import settings
 
 from tests.simulation.histories.calling import Calling
 from tests.simulation.histories.reading import Reading
+from tests.simulation.histories.rotating import Rotating
 
 _PROVE = os.environ.get("RUNTALLY_PROVE") == "1"
 pytestmark = pytest.mark.timeout(7_200 if _PROVE else 300)
@@ -25,7 +26,10 @@ def _histories(number: int) -> settings:
 
 
 TestRunsBeingRead = Reading.TestCase
-TestRunsBeingRead.settings = _histories(150)
+TestRunsBeingRead.settings = _histories(100)
 
 TestCallers = Calling.TestCase
 TestCallers.settings = _histories(60)
+
+TestKeyHolders = Rotating.TestCase
+TestKeyHolders.settings = _histories(40)

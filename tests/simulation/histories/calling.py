@@ -1,7 +1,7 @@
-"""The rules about those who call: API keys that come and go, and invocations that are settled."""
+"""The rules about invocations: asked for, done or given up, settled once, and polled."""
 
+import hashlib
 import json
-from dataclasses import dataclass
 from typing import Any, Final
 
 from hypothesis import strategies as st
@@ -9,174 +9,207 @@ from hypothesis.stateful import Bundle, MultipleResults, invariant, multiple, pr
 
 from functions.adapters.attributes import from_attributes
 from functions.core import keys
-from functions.core.errors import Rejected
+from functions.core.items import Item
 from functions.core.keys import InvocationRef
-from functions.core.tenants import IssuedKey
+from runtally.job import Job, open_job
 from tests import build
-from tests.simulation.histories.delivering import FAULTS, Delivering, Fault, Message
+from tests.api import Answer
+from tests.memory_stage import JOBS
+from tests.simulation.histories.asked import Asked, is_gone, is_pending
+from tests.simulation.histories.delivering import FAULTS, MINUTE_S, Delivering, Fault, Message
 from tests.simulation.histories.told import TENANTS, secret_of
 
-_ENTRY: Final = "research"
+_NO_JOB: Final = "what is no job"
+_SHOWN: Final = ("status", "result", "result_bytes", "reason", "error")
+type Token = tuple[str, str, int]
+"""Whose it is, for which service entry, and its number."""
 
-
-@dataclass(eq=False)
-class Issued:
-    """A key, and from when on it must be refused."""
-
-    key: IssuedKey
-    ends_at: int | None = None
-
-    def ends_by(self, at: int) -> None:
-        self.ends_at = at if self.ends_at is None else min(self.ends_at, at)
-
-    def holds(self, now_ns: int) -> bool:
-        return self.ends_at is None or now_ns < self.ends_at
+_TOKENS: Final = st.sampled_from(
+    (
+        ("acme", "research", 1),
+        ("acme", "research", 2),
+        ("acme", "translate", 1),
+        ("globex", "research", 1),
+    )
+)
+"""Few, so that most are used again, and each differs from the first in one way."""
 
 
 class Calling(Delivering):
-    api_keys = Bundle("api_keys")
     invocations = Bundle("invocations")
 
     def __init__(self) -> None:
         super().__init__()
-        self.issued: list[Issued] = []
-        self.known: dict[tuple[str, int], InvocationRef] = {}
-        self.answers: dict[InvocationRef, set[str]] = {}
-        self.settled: dict[tuple[str, int], Any] = {}
+        self.asked: dict[InvocationRef, Asked] = {}
+        self._named: dict[Token, InvocationRef] = {}
+        self._tried: dict[Token, set[int]] = {}
+        self._seen: dict[InvocationRef, Any] = {}
 
-    # -- keys -----------------------------------------------------------------------------------
+    def of(self, ref: InvocationRef) -> Asked:
+        return self.asked.setdefault(ref, Asked(ref))
 
-    @precondition(lambda self: len(self.issued) < 4)
-    @rule(target=api_keys, tenant_id=st.sampled_from(TENANTS))
-    def create_key(self, tenant_id: str) -> Issued:
-        return self._issue(self.manage.create_key(tenant_id, "a key"))
-
-    @precondition(lambda self: len(self.issued) < 4)
-    @rule(target=api_keys, old=api_keys, overlap_s=st.sampled_from((0, 60)))
-    def rotate_key(self, old: Issued, overlap_s: int) -> MultipleResults[Issued]:
-        held = old.holds(self.stage.now_ns)
-        try:
-            new = self.manage.rotate_key(old.key.key.tenant_id, old.key.key.key_id, overlap_s)
-        except Rejected:
-            assert self._may_be_unseen(old) or not held
-            return multiple()
-        assert held
-        old.ends_by(self.stage.now_ns // build.SECOND * build.SECOND + overlap_s * build.SECOND)
-        return multiple(self._issue(new))
-
-    @rule(issued=api_keys)
-    def revoke_key(self, issued: Issued) -> None:
-        try:
-            self.manage.revoke_key(issued.key.key.tenant_id, issued.key.key.key_id)
-        except Rejected:
-            assert self._may_be_unseen(issued)
-        else:
-            issued.ends_by(self.stage.now_ns)
-
-    @invariant()
-    def keys_hold_until_they_end(self) -> None:
-        for issued in self.issued:
-            tenant_id, secret = issued.key.key.tenant_id, issued.key.secret
-            answer = self.ask(tenant_id, "GET", "/pipeline-runs", key=secret)
-            assert answer.status == (200 if issued.holds(self.stage.now_ns) else 401)
-
-    def _issue(self, key: IssuedKey) -> Issued:
-        issued = Issued(key)
-        self.issued.append(issued)
-        return issued
-
-    def _may_be_unseen(self, issued: Issued) -> bool:
-        """By the index, which shows keys to those who manage them, or because it is long gone."""
-        item = keys.api_key_item(issued.key.key.sha256)
-        return item not in self.caught_up or item not in self.stage.dynamodb.items
-
-    # -- invocations ----------------------------------------------------------------------------
+    # -- callers --------------------------------------------------------------------------------
 
     @rule(
         target=invocations,
-        tenant_id=st.sampled_from(TENANTS),
-        token=st.integers(1, 2),
-        deadline_s=st.sampled_from((60, 9_000)),
+        token=_TOKENS,
+        number=st.sampled_from((1, 1, 1, 2)),
+        deadline_s=st.sampled_from((MINUTE_S, 9_000)),
         fault=FAULTS,
     )
     def invoke(
-        self, tenant_id: str, token: int, deadline_s: int, fault: Fault | None
+        self, token: Token, number: int, deadline_s: int, fault: Fault | None
     ) -> MultipleResults[InvocationRef]:
-        """Perhaps again, after an answer that was lost, or long after the first time."""
-        wanted = {
-            "input": [secret_of(tenant_id), token],
-            "client_token": f"{token}",
-            "deadline_s": deadline_s,
-        }
-        answers: list[Any] = []
-
-        def ask() -> list[str]:
-            path = f"/service-entries/{_ENTRY}/invocations"
-            body = json.dumps(wanted)
-            answers.append(self.ask(tenant_id, "POST", path, body=body))
-            return []
-
-        self.attempt(fault, ask)
-        if not answers or (fault and answers[0].status == 503):
+        """Perhaps again, after an answer that was lost, or long after the first time; perhaps to
+        do something else with a token that was used."""
+        tenant_id, entry, name = token
+        text = json.dumps([secret_of(tenant_id), number])
+        wanted = f'{{"input": {text}, "client_token": "{name}", "deadline_s": {deadline_s}}}'
+        self._tried.setdefault(token, set()).add(number)
+        jobs = self.stage.jobs(entry)
+        for one in self.asked.values():  # whichever it is that the token names
+            one.polled_at.add(self.stage.now_ns)
+        path = f"/service-entries/{entry}/invocations"
+        answer = self.under(fault, lambda: self.ask(tenant_id, "POST", path, body=wanted))
+        if answer is None or (fault and answer.status == 503):
             return multiple()
-        assert answers[0].status == 202, answers[0].body
-        ref = InvocationRef(tenant_id, answers[0].json["invocation_id"])
-        assert self.known.setdefault((tenant_id, token), ref) == ref, "another invocation"
+        if answer.status == 409:
+            assert len(self._tried[token]) > 1, "nothing else was asked for"
+            return multiple()
+        assert answer.status == 202, answer.body
+        ref = InvocationRef(tenant_id, answer.json["invocation_id"])
+        assert self._named.setdefault(token, ref) == ref, "another invocation"
+        item = self._check_shown(ref, answer, fault)
+        assert item["service_entry"] == entry
+        assert item["input_digest"] == hashlib.sha256(text.encode()).hexdigest()
+        self._check_jobs(self.of(ref), item, self.stage.jobs(entry), len(jobs), fault)
         return multiple(ref)
+
+    def _check_jobs(
+        self, asked: Asked, item: Item, queue: list[str], queued: int, fault: Fault | None
+    ) -> None:
+        """The job is there once: only when nobody knows whether it is, it may be sent again."""
+        jobs, born = [open_job(body) for body in queue], int(item["created_at"])
+        for job in jobs[queued:]:
+            assert _is_of(job, asked.ref, item)
+            assert hashlib.sha256(job.input).hexdigest() == item["input_digest"]
+            assert self.stage.now_ns < job.deadline_at, "a job that nobody waits for"
+            assert born not in asked.sent, "its job was there"
+        if fault is None and is_pending(item):
+            assert any(_is_of(job, asked.ref, item) for job in jobs), "pending, without a job"
+            asked.sent.add(born)
+
+    @rule(ref=invocations, tenant_id=st.sampled_from((None, None, *TENANTS)), fault=FAULTS)
+    def poll(self, ref: InvocationRef, tenant_id: str | None, fault: Fault | None) -> None:
+        """Perhaps with an id that is another tenant's."""
+        ref = InvocationRef(tenant_id or ref.tenant_id, ref.invocation_id)
+        self.of(ref).polled_at.add(self.stage.now_ns)
+        path = f"/invocations/{ref.invocation_id}"
+        answer = self.under(fault, lambda: self.get(ref.tenant_id, path))
+        if answer is None or (fault and answer.status == 503):
+            return
+        item = self.stage.invocation_item(*reversed(ref))
+        if item is None or is_gone(item, self.stage.now_ns):
+            assert answer.status == 404, answer.body
+            return
+        assert answer.status == 200, answer.body
+        self._check_shown(ref, answer, fault)
+
+    def _check_shown(self, ref: InvocationRef, answer: Answer, fault: Fault | None) -> Item:
+        """The item that was shown: as it is, unless it was settled after it was read."""
+        item, shown = self.stage.invocation_item(*reversed(ref)), answer.json
+        assert item is not None
+        assert not is_gone(item, self.stage.now_ns)
+        late = self.stage.now_ns >= item["deadline_at"]
+        assert not (late and shown["status"] == "pending"), "pending past its deadline"
+        if fault is None or shown["status"] != "pending":
+            assert {n: shown.get(n) for n in _SHOWN} == {n: item.get(n) for n in _SHOWN}
+            assert ("result_link" in shown) == ("result_object" in item)
+        return item
+
+    # -- workers --------------------------------------------------------------------------------
 
     @rule(
         target=Delivering.messages,
         ref=invocations,
-        number=st.integers(1, 2),
-        tenant_id=st.sampled_from((None, *TENANTS)),
+        number=st.integers(1, 3),
+        tenant_id=st.sampled_from((None, None, *TENANTS)),
+        alone=st.booleans(),
+        fault=FAULTS,
     )
-    def answer(self, ref: InvocationRef, number: int, tenant_id: str | None) -> Message:
+    def answer(
+        self,
+        ref: InvocationRef,
+        number: int,
+        tenant_id: str | None,
+        fault: Fault | None,
+        *,
+        alone: bool,
+    ) -> Message:
         """Perhaps another tenant's, with an id that it may have heard of."""
-        sender = tenant_id or ref.tenant_id
-        ended = build.answer(ref.invocation_id, f"{secret_of(sender)} {number}")
-        message = Message(build.answer_body(ended, tenant_id=sender))
-        if sender == ref.tenant_id:
-            self.answers.setdefault(ref, set()).add(ended.result or "")
-        return self.queue(message)
+        ref = InvocationRef(tenant_id or ref.tenant_id, ref.invocation_id)
+        body = build.answer_body(self.of(ref).answer(number), tenant_id=ref.tenant_id)
+        message = self.queue(Message(body, lambda: self._is_taken(ref, body)))
+        if alone:
+            self.ingest([message], fault)
+        return message
 
-    @precondition(lambda self: self.stage.jobs(_ENTRY))
+    def _is_taken(self, ref: InvocationRef, body: str) -> None:
+        """An answer was acknowledged."""
+        if not self._is_settled(ref):
+            letters = [letter["body"] for letter in self.stage.dead_letters()]
+            assert body in letters, "it answers nothing, and is no dead letter"
+
+    def _is_settled(self, ref: InvocationRef) -> bool:
+        """It must be by now, if it is still there."""
+        item = self.stage.invocation_item(*reversed(ref))
+        if item is None or is_gone(item, self.stage.now_ns):
+            return False
+        assert not is_pending(item), "acknowledged, and still pending"
+        return True
+
+    @precondition(lambda self: self._jobs())
     @rule(data=st.data(), fault=FAULTS)
-    def give_up_job(self, data: st.DataObject, fault: Fault | None) -> None:
-        job = data.draw(st.sampled_from(self.stage.jobs(_ENTRY)))
-        self.attempt(fault, lambda: self.stage.dead_jobs(job))
+    def give_up_jobs(self, data: st.DataObject, fault: Fault | None) -> None:
+        """One batch, perhaps with what is no job; they may all be given up again."""
+        jobs = st.sampled_from([*self._jobs(), *self._jobs(), _NO_JOB])
+        batch = data.draw(st.lists(jobs, min_size=1, max_size=3))
+        for body in batch:
+            if body != _NO_JOB:
+                self.of(_ref_of(body)).given_up_at.add(self.stage.now_ns)
+        failed = self.attempt(fault, lambda: self.stage.dead_jobs(*batch))
+        for position, body in enumerate(batch):
+            if failed is not None and str(position) not in failed:
+                key = keys.dead_letter_object(hashlib.sha256(body.encode()).hexdigest())
+                assert self.stage.s3.objects[key] == body.encode()
+                if body != _NO_JOB:
+                    self._is_settled(_ref_of(body))
 
-    @rule(ref=invocations)
-    def poll(self, ref: InvocationRef) -> None:
-        answer = self.get(ref.tenant_id, f"/invocations/{ref.invocation_id}")
-        item = self.stage.invocation_item(ref.invocation_id, ref.tenant_id)
-        if item is None or int(item[keys.EXPIRES]) * build.SECOND <= self.stage.now_ns:
-            assert answer.status == 404, answer.body
-            return
-        shown = answer.json
-        assert (shown["status"], shown.get("result")) == (item["status"], item.get("result"))
-        late = self.stage.now_ns >= int(item["deadline_at"])
-        assert not (late and shown["status"] == "pending"), "pending past its deadline"
+    def _jobs(self) -> list[str]:
+        return [body for entry in JOBS for body in self.stage.jobs(entry)]
 
-    @rule(ref=invocations, tenant_id=st.sampled_from(TENANTS))
-    def poll_elsewhere(self, ref: InvocationRef, tenant_id: str) -> None:
-        answer = self.get(tenant_id, f"/invocations/{ref.invocation_id}")
-        assert answer.status in {200, 404}
-        assert answer.status == 404 or tenant_id == ref.tenant_id, answer.body
+    # -------------------------------------------------------------------------------------------
 
     @invariant()
     def what_is_settled_stays(self) -> None:
         for (partition, sort), attributes in self.stage.dynamodb.items.items():
-            if sort != keys.INVOCATION:
-                continue
-            item = from_attributes(attributes)
-            item.pop("sent_at", None)
-            if item["status"] != "pending":
-                by_answer = item.get("result") in self.answers.get(
-                    keys.parse_invocation_item(partition), ()
-                )
-                assert by_answer or "reason" in item, "settled by nobody"
-            # An expired invocation may be made anew under the same id.
-            made = partition, int(item["created_at"])
-            assert item == self.settled.get(made, item), "it was settled, and changed"
-            if item["status"] != "pending":
-                self.settled[made] = item
+            if sort == keys.INVOCATION:
+                asked = self.of(keys.parse_invocation_item(partition))
+                if self._seen.get(asked.ref) is not attributes:
+                    self._seen[asked.ref] = attributes
+                    asked.check(self.stage, from_attributes(attributes))
+
+
+def _ref_of(body: str) -> InvocationRef:
+    job = open_job(body)
+    return InvocationRef(job.tenant_id, job.invocation_id)
+
+
+def _is_of(job: Job, ref: InvocationRef, item: Item) -> bool:
+    """Of this of its lives."""
+    return (job.tenant_id, job.service_entry, job.invocation_id, job.deadline_at) == (
+        ref.tenant_id,
+        item["service_entry"],
+        ref.invocation_id,
+        item["deadline_at"],
+    )

@@ -18,9 +18,11 @@ from tests.memory_stage import MemoryStage
 from tests.simulation.histories.told import TENANTS, secret_of
 from tests.simulation.quiet import Quiet, quiet
 
-_RETENTION_DAYS: Final = 30
-_RETENTION_S: Final = (_RETENTION_DAYS + 8) * 86_400
-_TIMES: Final = st.sampled_from((0, 0, 0, 0, 90, 90, 90, 7_200, 7_200, _RETENTION_S))
+RETENTION_DAYS: Final = 30
+_RETENTION_S: Final = (RETENTION_DAYS + 8) * 86_400
+MINUTE_S: Final = 60
+_TIMES: Final = st.sampled_from((0, 0, 0, 30, 30, MINUTE_S, MINUTE_S, 7_200, 7_200, _RETENTION_S))
+"""A minute to the second too: the moment at which what holds for a minute ends."""
 
 
 class Killed(BaseException):
@@ -28,19 +30,30 @@ class Killed(BaseException):
 
 
 class Fault(NamedTuple):
-    """What happens at one of the requests that a delivery makes; `meanwhile`, others act there."""
+    """What happens at one of the requests that a delivery makes; `meanwhile`, others act there.
 
+    Of all its requests, or of those `to` one operation alone.
+    """
+
+    to: str
     request: int
     when: str
     how: str
 
 
-FAULTS: Final = st.none() | st.builds(
-    Fault,
-    st.integers(1, 10),
-    st.sampled_from(("before", "after")),
-    st.sampled_from(("error", "kill", "meanwhile")),
+_WHEN: Final = st.sampled_from(("before", "after"))
+_HOW: Final = st.sampled_from(("error", "kill", "meanwhile"))
+_WRITES: Final = st.sampled_from(("s3.put_object", "dynamodb.update_item", "sqs.send_message"))
+FAULTS: Final = st.one_of(
+    st.none(),
+    st.builds(Fault, st.just(""), st.integers(1, 4) | st.integers(1, 12), _WHEN, _HOW),
+    st.builds(Fault, _WRITES, st.integers(1, 2), _WHEN, _HOW),
 )
+"""Most deliveries make few requests, of which the last are those that matter: they have names."""
+
+_READS: Final = st.sampled_from(("dynamodb.get_item", "dynamodb.query"))
+MEANWHILE: Final = st.builds(Fault, _READS, st.integers(1, 4), _WHEN, st.just("meanwhile"))
+"""What matters of a recount is what it has read by then, and what not."""
 
 
 @dataclass(eq=False)
@@ -56,7 +69,7 @@ class Delivering(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.stage = quiet(MemoryStage(retention_days=_RETENTION_DAYS, page_bytes=600))
+        self.stage = quiet(MemoryStage(retention_days=RETENTION_DAYS, page_bytes=600))
         self.waiting: dict[Message, None] = {}
         self.expired_before = 0
         """What was made before this time is past its retention."""
@@ -102,12 +115,25 @@ class Delivering(RuleBasedStateMachine):
         meanwhile: Callable[[], None] | None = None,
     ) -> list[str] | None:
         """What failed of a delivery; None when its sandbox was killed, and nobody knows."""
+        failed = self.under(fault, work, meanwhile)
+        assert not failed or (fault and fault.how == "error"), "it failed of itself"
+        return failed
+
+    def under[T](
+        self,
+        fault: Fault | None,
+        work: Callable[[], T],
+        meanwhile: Callable[[], object] | None = None,
+    ) -> T | None:
+        """What the work answers; None when its sandbox was killed, and nobody knows."""
         seen = 0
 
-        def meet(_: str, when: str) -> None:
+        def meet(call: str, when: str) -> None:
             nonlocal seen
-            seen += fault is not None and when == fault.when
-            if fault is None or when != fault.when or seen != fault.request:
+            if fault is None or when != fault.when or not call.startswith(fault.to):
+                return
+            seen += 1
+            if seen != fault.request:
                 return
             if fault.how == "kill":
                 raise Killed
@@ -117,13 +143,11 @@ class Delivering(RuleBasedStateMachine):
 
         outer, self.stage.calls.hook = self.stage.calls.hook, meet
         try:
-            failed = work()
+            return work()
         except Killed:
             return None
         finally:
             self.stage.calls.hook = outer
-        assert not failed or (fault and fault.how == "error"), "it failed of itself"
-        return failed
 
     def go_on(self) -> None:
         """What waits is done. In the middle of a delivery too, by another container: then all may
@@ -140,6 +164,9 @@ class Delivering(RuleBasedStateMachine):
         if seconds == _RETENTION_S:
             self.expired_before = self.stage.now_ns
             self.expired_are_there = True
+        self.index_catches_up()
+
+    def index_catches_up(self) -> None:
         self.stage.dynamodb.settle()
         self.caught_up = dict(self.stage.dynamodb.items)
 

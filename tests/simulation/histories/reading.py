@@ -43,8 +43,8 @@ class Reading(Recording):
         target=walks,
         tenant_id=st.sampled_from(TENANTS),
         status=st.sampled_from((None, None, "running", "succeeded", "failed")),
-        pipeline=st.sampled_from((None, None, *PIPELINES)),
-        limit=st.integers(1, 3),
+        pipeline=st.sampled_from((None, None, None, *PIPELINES)),
+        limit=st.sampled_from((1, 1, 2, 3)),
     )
     def list_runs(
         self, tenant_id: str, status: str | None, pipeline: str | None, limit: int

@@ -35,6 +35,7 @@ def _wishes_of(kind: str, most: int, **says: st.SearchStrategy[Any]) -> st.Searc
     return st.builds(Wish, st.just(kind), st.integers(1, most), st.fixed_dictionaries(says))
 
 
+_LATE: Final = 20
 _STEPS: Final = _wishes_of(
     "step",
     8,
@@ -45,13 +46,14 @@ _STEPS: Final = _wishes_of(
     parent=st.none() | st.integers(1, 8),
     payload=st.booleans(),
 )
+ENDS: Final = _wishes_of("end", 3, status=st.sampled_from(STATUSES), result=st.booleans())
 WISHES: Final = st.one_of(
     _STEPS,
     _STEPS,
     _STEPS,
     _wishes_of("log", 3),
     _wishes_of("start", 3, pipeline=st.sampled_from(PIPELINES)),
-    _wishes_of("end", 3, status=st.sampled_from(STATUSES), result=st.booleans()),
+    ENDS,
 )
 
 
@@ -70,6 +72,7 @@ class Told:
     covered: int = 0
     shown: int = 0
     """How many calls a reader was told of."""
+    late: int = 0
 
     def __repr__(self) -> str:
         return f"<{self.ref.tenant_id} {self.ref.run_id}>"
@@ -80,6 +83,15 @@ class Told:
 
     def step_id(self, number: int) -> str:
         return build.step_id(self.begins + number)
+
+    @property
+    def ended(self) -> bool:
+        return any(kind == "end" for kind, _ in self.events)
+
+    def late_step(self) -> Wish:
+        """A step that was never told of before."""
+        self.late += 1
+        return Wish("step", _LATE + self.late, {"cost_usd": "0.1"})
 
     def event(self, wish: Wish) -> wire.Event:
         key = (wish.kind, wish.number)
@@ -134,7 +146,9 @@ class Told:
         shown = {entry[0] for entry in preview}
         assert len(shown) == len(preview), "I4: a call twice in the preview"
         assert shown <= stored.keys(), "I4: a call that is not there"
-        covered = int((stage.item(self.ref, keys.SUMMARY) or {}).get("agents_total", 0))
+        summary = stage.item(self.ref, keys.SUMMARY) or {}
+        covered = int(summary.get("agents_total", 0))
+        assert summary.get("at_total", 0) <= covered, "I5: it would pass over what it never saw"
         assert self.covered <= covered <= len(stored), (
             "I5: a summary of fewer calls, or of too many"
         )
