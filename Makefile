@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test prove check test-large fmt bundle samples pictures setup clean
+.PHONY: help demo test prove check test-large fmt bundle samples pictures prices setup clean
 
 # scripts/setup writes down which uv and which Python it found.
 ENVIRONMENT := build/environment.sh
@@ -43,6 +43,10 @@ samples: setup ## Record the sample runs anew by running their programs
 
 pictures: setup ## Draw the demo's picture in docs/pictures anew
 	@$(RUN) runtally demo --picture docs/pictures/demo.svg
+
+prices: setup ## Bring the newest genai-prices and make the price table of the library from it
+	@$(WITH) "$$UV" lock --quiet --upgrade-package genai-prices && "$$UV" sync --frozen --quiet
+	@$(RUN) python -m tools.prices
 
 setup: ## Bring uv, Python packages and the CDK command line; say what is missing
 	@scripts/setup $(ENVIRONMENT)

@@ -1,6 +1,7 @@
 """The HTTP API: one route to one function, and the service entries that it starts."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +13,7 @@ from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
 
 from cdk.acknowledged import acknowledge
+from cdk.bundle import Bundle
 from cdk.function import Entry, Function
 from cdk.pipeline_stack import PipelineStack
 from cdk.service_entries import ServiceEntries
@@ -26,6 +28,7 @@ API_MEMORY_MB: Final = 1769
 """One whole vCPU: reading a large run is bound by the CPU, and more than one would idle."""
 
 _ROUTE: Final = "/api/v1/{proxy+}"
+_OTLP_ROUTES: Final = ("/v1/traces", "/v1/logs")
 _METHODS: Final = ("GET", "POST", "DELETE")
 
 _ACCESS_LOG: Final = {
@@ -51,7 +54,7 @@ class ApiStack(Stack):
         settings: StageSettings,
         synthesizer: IStackSynthesizer | None,
         pipeline: PipelineStack,
-        code: Path,
+        code: Mapping[Bundle, Path],
     ) -> None:
         super().__init__(
             scope,
@@ -60,10 +63,12 @@ class ApiStack(Stack):
             synthesizer=synthesizer,
         )
         self._settings = settings
-        self._code = lambda_.Code.from_asset(str(code))
+        self._code = lambda_.Code.from_asset(str(code["api"]))
         self._table = pipeline.data.table
         self._bucket = pipeline.data.bucket
-        self._service_entries = ServiceEntries(self, settings, pipeline.data, self._code)
+        self._service_entries = ServiceEntries(
+            self, settings, pipeline.data, lambda_.Code.from_asset(str(code["functions"]))
+        )
         function = self._add_function(pipeline)
         api = self._add_http_api(function)
         self._add_stage(api)
@@ -98,6 +103,8 @@ class ApiStack(Stack):
             self._table, keys.INVOCATION_PREFIX, "dynamodb:PutItem", "dynamodb:UpdateItem"
         )
         api.allow("sqs:SendMessage", on=pipeline.event_queue.queue_arn)
+        # Spans too large for the queue, on their way to it.
+        api.allow_objects(self._bucket, keys.INBOX, "s3:PutObject")
         self._service_entries.allow_sending(api)
         return api
 
@@ -125,11 +132,16 @@ class ApiStack(Stack):
         # ANY takes the browsers' OPTIONS requests, too, which bring no API key; where there may be
         # some, API Gateway has to answer them, and it does so when no route does.
         methods = _METHODS if self._settings.cors_origins else ("ANY",)
+        integration = HttpLambdaIntegration("Function", function.function)
         api.add_routes(
             path=_ROUTE,
             methods=[apigatewayv2.HttpMethod[method] for method in methods],
-            integration=HttpLambdaIntegration("Function", function.function),
+            integration=integration,
         )
+        for path in _OTLP_ROUTES:
+            api.add_routes(
+                path=path, methods=[apigatewayv2.HttpMethod.POST], integration=integration
+            )
         acknowledge(
             api,
             "APIG4",

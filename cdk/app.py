@@ -12,6 +12,7 @@ from cdk_nag import AwsSolutionsChecks
 from cdk import bundle
 from cdk.acknowledged import acknowledge
 from cdk.api_stack import ApiStack
+from cdk.bundle import Bundle
 from cdk.data_stack import DataStack
 from cdk.pipeline_stack import PipelineStack
 from cdk.settings import StageSettings, settings_of
@@ -19,9 +20,9 @@ from cdk.settings import StageSettings, settings_of
 
 def add_stacks(app: App, settings: StageSettings) -> None:
     """Add the stacks of a stage, and the checks that they must pass."""
-    code = _code(app, settings)
+    code: dict[Bundle, Path] = {name: _code(app, settings, name) for name in bundle.BUNDLES}
     data = DataStack(app, settings, _synthesizer(settings))
-    pipeline = PipelineStack(app, settings, _synthesizer(settings), data, code)
+    pipeline = PipelineStack(app, settings, _synthesizer(settings), data, code["functions"])
     ApiStack(app, settings, _synthesizer(settings), pipeline, code)
 
     if not settings.tls_only:
@@ -36,9 +37,9 @@ def _synthesizer(settings: StageSettings) -> CliCredentialsStackSynthesizer | No
     return CliCredentialsStackSynthesizer() if settings.is_local else None
 
 
-def _code(app: App, settings: StageSettings) -> Path:
+def _code(app: App, settings: StageSettings, name: Bundle) -> Path:
     given: str | None = app.node.try_get_context("bundle")
-    return Path(given) if given else bundle.build("local" if settings.is_local else "aws")
+    return Path(given) if given else bundle.build("local" if settings.is_local else "aws", name)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""The one folder of code that all functions share: `functions/`, `runtally/` and what they import.
+"""The folders of code: `functions/`, `runtally/` and what they import.
 
     python -m cdk.bundle --platform local|aws
 
-One folder for all, because they share nearly everything and one asset uploads once. boto3 is left
-out: Lambda's runtime brings it. Dependencies come from uv.lock with their hashes, and are installed
+One for all functions, because they share nearly everything and one asset uploads once; and one for
+the api, with what reads OTLP, which would be a quarter of the other. boto3 is left out: Lambda's
+runtime brings it. Dependencies come from uv.lock with their hashes, and are installed
 anew only when the lock changed, so that after the first time a build needs no network. CDK's asset
 hash looks at content alone: the same sources and lock give the same hash.
 """
@@ -20,45 +21,57 @@ from pathlib import Path
 from typing import Final, Literal
 
 Platform = Literal["local", "aws"]
+Bundle = Literal["functions", "api"]
 
 ROOT: Final = Path(__file__).parent.parent
 BUILD: Final = ROOT / "build"
 
 _LOCK: Final = ROOT / "uv.lock"
 _SOURCES: Final = {"functions": ROOT / "functions", "runtally": ROOT / "sdk" / "runtally"}
+_GROUPS: Final[dict[Bundle, tuple[str, ...]]] = {"functions": (), "api": ("--group=otlp",)}
+_LEFT_OUT: Final[dict[Bundle, tuple[str, ...]]] = {"functions": ("otel", "prices"), "api": ()}
+BUNDLES: Final = tuple(_GROUPS)
 _PYTHON: Final = "3.13"
 _PLATFORM_OPTIONS: Final[dict[Platform, tuple[str, ...]]] = {
     "local": (),
     "aws": ("--python-platform", "aarch64-manylinux2014"),
 }
-_NOT_CODE: Final = shutil.ignore_patterns("__pycache__", "*.pyc", "*.dist-info", ".lock", "bin")
+_NOT_CODE: Final = ("__pycache__", "*.pyc", "*.dist-info", ".lock", "bin")
 
 
-def build(platform: Platform, into: Path = BUILD, sources: Mapping[str, Path] = _SOURCES) -> Path:
-    """The up-to-date code folder for a platform: `functions-{platform}` in `into`.
+def build(
+    platform: Platform,
+    bundle: Bundle = "functions",
+    into: Path = BUILD,
+    sources: Mapping[str, Path] = _SOURCES,
+) -> Path:
+    """The up-to-date code folder for a platform: `{bundle}-{platform}` in `into`.
 
     Nothing is touched when no source and no dependency changed, so that whoever reads the folder at
     the same time is not disturbed; of several builders one works and the others wait.
     """
-    target = into / f"functions-{platform}"
+    target = into / f"{bundle}-{platform}"
     with _alone(into):
-        dependencies = _install_dependencies(platform, into)
+        dependencies = _install_dependencies(platform, bundle, into)
         stamp = _Stamp(target, _state_of(*sources.values(), _LOCK))
         if not stamp.fits():
             with stamp.renewing():
-                shutil.copytree(dependencies, target, ignore=_NOT_CODE, dirs_exist_ok=True)
+                ignored = shutil.ignore_patterns(*_NOT_CODE)
+                shutil.copytree(dependencies, target, ignore=ignored, dirs_exist_ok=True)
+                ignored = shutil.ignore_patterns(*_NOT_CODE, *_LEFT_OUT[bundle])
                 for name, source in sources.items():
-                    shutil.copytree(source, target / name, ignore=_NOT_CODE)
+                    shutil.copytree(source, target / name, ignore=ignored)
     return target
 
 
-def requirements() -> str:
-    """The locked third-party packages of the functions, with hashes, in the form that pip reads."""
+def requirements(bundle: Bundle = "functions") -> str:
+    """The locked third-party packages of a bundle, with hashes, in the form that pip reads."""
     return _uv(
         "export",
         "--quiet",
         "--frozen",
         "--no-default-groups",
+        *_GROUPS[bundle],
         "--no-emit-workspace",
         "--no-header",
         "--no-annotate",
@@ -66,8 +79,8 @@ def requirements() -> str:
     )
 
 
-def _install_dependencies(platform: Platform, into: Path) -> Path:
-    target = into / f"dependencies-{platform}"
+def _install_dependencies(platform: Platform, bundle: Bundle, into: Path) -> Path:
+    target = into / f"dependencies-{bundle}-{platform}"
     stamp = _Stamp(target, _state_of(_LOCK))
     if not stamp.fits():
         with stamp.renewing():
@@ -82,7 +95,7 @@ def _install_dependencies(platform: Platform, into: Path) -> Path:
                 "--require-hashes",
                 *_PLATFORM_OPTIONS[platform],
                 "--requirement=-",
-                stdin=requirements(),
+                stdin=requirements(bundle),
             )
     return target
 
@@ -149,8 +162,11 @@ def size_of(folder: Path) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m cdk.bundle", description=__doc__)
     parser.add_argument("--platform", choices=("local", "aws"), default="aws")
-    folder = build(parser.parse_args().platform)
-    print(f"{folder.relative_to(ROOT)}: {size_of(folder) / 1e6:.2f} MB")  # noqa: T201 - its output
+    platform: Platform = parser.parse_args().platform
+    for bundle in BUNDLES:
+        folder = build(platform, bundle)
+        size = size_of(folder) / 1e6
+        print(f"{folder.relative_to(ROOT)}: {size:.2f} MB")  # noqa: T201 - its output
 
 
 if __name__ == "__main__":

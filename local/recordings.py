@@ -82,7 +82,7 @@ def expected_totals(messages: Iterable[bytes]) -> ExpectedTotals:
                 ends.append((event["at"], event["status"]))
     cost = Decimal(0)
     for step in steps.values():
-        cost = _EXACT.add(cost, Decimal(step.get("cost_usd", "0")))
+        cost = _EXACT.add(cost, Decimal(_cost_of(step) or "0"))
     statuses = [step["status"] for step in steps.values()]
     return ExpectedTotals(
         run_id=run_id,
@@ -91,11 +91,17 @@ def expected_totals(messages: Iterable[bytes]) -> ExpectedTotals:
         failed_total=statuses.count("failed"),
         cancelled_total=statuses.count("cancelled"),
         cost_usd_total=cost,
-        cost_unknown_total=sum("cost_usd" not in step for step in steps.values()),
+        cost_unknown_total=sum(_cost_of(step) is None for step in steps.values()),
         input_tokens=sum(step.get("input_tokens", 0) for step in steps.values()),
         output_tokens=sum(step.get("output_tokens", 0) for step in steps.values()),
         cached_tokens=sum(step.get("cached_tokens", 0) for step in steps.values()),
     )
+
+
+def _cost_of(step: dict[str, Any]) -> str | None:
+    """What was reported, else what was computed by list prices."""
+    cost: str | None = step.get("cost_usd", step.get("cost_computed_usd"))
+    return cost
 
 
 def retime(messages: Sequence[bytes], now_ns: int) -> list[bytes]:
@@ -142,6 +148,8 @@ def _times(event: wire.Event) -> Sequence[int]:
 
 def _moved(event: wire.Event, offset: int) -> wire.Event:
     def moved(step_id: str) -> str:
+        if "-" not in step_id:  # a parent of which only the part without a time is known
+            return step_id
         return f"{int(step_id[:19]) + offset:019d}{step_id[19:]}"
 
     match event:

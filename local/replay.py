@@ -5,20 +5,25 @@ from pathlib import Path
 from typing import Final
 
 from functions.core.keys import RunRef
-from local import recordings, trajectories
+from local import otlp_files, recordings, trajectories
 from local.commands import LocalStageError
 from local.recordings import ExpectedTotals, InvalidRecording, Recording
 from local.trajectories import UnknownTrajectory
 
 _FORMATS: Final = (
     "A recording is JSON Lines of message bodies (.jsonl, .jsonl.gz); a trajectory is a file of "
-    "mini-swe-agent, SWE-agent, tau-bench or Who&When."
+    "mini-swe-agent, SWE-agent, tau-bench or Who&When; a saved OTLP request is JSON, or protobuf "
+    "(.pb, .body), gzipped or not."
 )
 
 
 def load(path: Path) -> list[Recording]:
-    """The runs in a recording or a public trajectory. Raises LocalStageError for anything else."""
+    """The runs in a recording, a public trajectory or a saved OTLP request. Raises LocalStageError
+    for anything else."""
     try:
+        content = otlp_files.inflated(path)
+        if otlp_files.is_otlp(content) or otlp_files.SUFFIXES & set(path.suffixes):
+            return otlp_files.load(path, content)
         if ".jsonl" in path.suffixes:
             return recordings.load(path)
         return [

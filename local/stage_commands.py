@@ -61,8 +61,8 @@ def replay(
     Parameters
     ----------
     files
-        Recordings (.jsonl, .jsonl.gz), or trajectories of mini-swe-agent, SWE-agent, tau-bench and
-        Who&When.
+        Recordings (.jsonl, .jsonl.gz), trajectories of mini-swe-agent, SWE-agent, tau-bench and
+        Who&When, or saved OTLP requests (protobuf as .pb or .body, JSON, an exporter's JSON lines).
     now
         Move all times, so that each run ends now.
     speed

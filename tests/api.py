@@ -130,7 +130,8 @@ class HttpClient:
         headers = {name.lower(): value for name, value in answered["headers"].items()}
         if headers.get("content-encoding") == "gzip":
             content = gzip.decompress(content)
-        json.loads(content, parse_constant=_refuse)
+        if "json" in headers["content-type"]:
+            json.loads(content, parse_constant=_refuse)
         return Answer(answered["statusCode"], headers, content, encoded)
 
 

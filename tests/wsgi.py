@@ -1,4 +1,4 @@
-"""The API as a WSGI app, so that clients of that interface reach it without a socket."""
+"""The API as a WSGI app, for clients of that interface and, in a server, for those of HTTP."""
 
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
@@ -37,13 +37,16 @@ def _event_of(environ: dict[str, Any]) -> dict[str, Any]:
         path,
         query=environ["QUERY_STRING"],
         headers=headers,
-        body=_as_text(content),
+        body=_as_gateway_has_it(content, environ.get("CONTENT_TYPE") or "") if content else None,
     )
 
 
-def _as_text(content: bytes) -> bytes | str:
-    """The gateway hands text over as it is, anything else as base64."""
-    try:
-        return content.decode()
-    except UnicodeDecodeError:
-        return content
+def _as_gateway_has_it(content: bytes, content_type: str) -> bytes | str:
+    """By the content type alone: text as it is, whatever it holds, and anything else as base64."""
+    bare = content_type.partition(";")[0].strip().lower()
+    return content.decode(errors="replace") if _is_text(bare) else content
+
+
+def _is_text(content_type: str) -> bool:
+    kind, _, what = content_type.partition("/")
+    return kind == "text" or (kind == "application" and what in {"json", "xml", "javascript"})

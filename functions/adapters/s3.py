@@ -43,6 +43,10 @@ class S3ObjectStore:
         except BotoCoreError as error:
             raise Unavailable(f"S3 put of {key}: {error}") from error
 
+    def put_claimed(self, key: str, body: bytes) -> None:
+        """A body on its way to ingest; the key holds its hash."""
+        self._put(key, body)
+
     def get_claimed(self, key: str, size: int) -> bytes:
         try:
             answer = self._client.get_object(Bucket=self._bucket, Key=key)
@@ -108,6 +112,9 @@ class S3ObjectStore:
         )
 
     def put_dead_letter_body(self, key: str, body: bytes) -> None:
+        self._put(key, body)
+
+    def _put(self, key: str, body: bytes) -> None:
         try:
             self._client.put_object(Bucket=self._bucket, Key=key, Body=body)
         except (ClientError, BotoCoreError) as error:

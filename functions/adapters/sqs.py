@@ -14,6 +14,7 @@ from functions.core import caps, keys
 from functions.core.errors import Unavailable
 from functions.core.keys import RunRef
 from functions.core.ports import Refusal
+from runtally.claims import claimed
 from runtally.wire import SQS_LIMIT_BYTES, RunId, TenantId
 
 if TYPE_CHECKING:
@@ -76,12 +77,17 @@ class SqsRecountQueue:
 class SqsEventQueue:
     """core.api_ports.EventQueue on the queue that ingest reads."""
 
-    def __init__(self, client: "SQSClient", queue_url: str) -> None:
+    def __init__(self, client: "SQSClient", queue_url: str, objects: S3ObjectStore) -> None:
         self._client = client
         self._queue_url = queue_url
+        self._objects = objects
 
-    def send_events(self, tenant_id: str, body: str) -> None:
-        _send(self._client, self._queue_url, body, {}, group=tenant_id)
+    def send_events(self, tenant_id: str, body: bytes) -> None:
+        if len(body) > SQS_LIMIT_BYTES:
+            claim = claimed(body)
+            self._objects.put_claimed(claim.key, body)
+            body = claim.claim
+        _send(self._client, self._queue_url, body.decode(), {}, group=tenant_id)
 
 
 class SqsJobQueues:

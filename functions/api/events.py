@@ -51,7 +51,7 @@ class AcceptEvents:
         sealed = wire.seal(message.head, accepted)
         if len(sealed) > wire.SQS_LIMIT_BYTES:
             raise TooLarge("escaped for the queue, the body is over 1 MiB: send fewer events")
-        self.queue.send_events(tenant_id, sealed.decode())
+        self.queue.send_events(tenant_id, sealed)
         return shapes.EventsAccepted(
             len(accepted),
             len(refused),

@@ -20,6 +20,7 @@ from functions.api.events import AcceptEvents
 from functions.api.http import Http
 from functions.api.insights import SummarizeRuns
 from functions.api.operations import Api
+from functions.api.otlp import AcceptOtlp
 from functions.api.payloads import ReadStored
 from functions.api.runs import ListRuns, ReadRun
 from functions.api.service_entries import Invoke, ReadInvocation
@@ -33,6 +34,7 @@ def api_over(
     objects = S3ObjectStore(s3, settings.bucket)
     reader = DynamoDBRunReader(table)
     invocations = DynamoDBInvocations(table)
+    events = SqsEventQueue(sqs, settings.event_queue_url, objects)
     return Api(
         authenticate=Authenticate(DynamoDBTenants(table), now_ns),
         list_runs=ListRuns(reader, now_ns),
@@ -40,9 +42,8 @@ def api_over(
         stored=ReadStored(reader, objects, now_ns),
         summarize_runs=SummarizeRuns(reader, now_ns),
         compare_runs=CompareRuns(reader, now_ns),
-        accept_events=AcceptEvents(
-            SqsEventQueue(sqs, settings.event_queue_url), now_ns, settings.retention_days
-        ),
+        accept_events=AcceptEvents(events, now_ns, settings.retention_days),
+        accept_otlp=AcceptOtlp(events, now_ns, settings.retention_days),
         invoke=Invoke(
             invocations,
             SqsJobQueues(sqs, settings.service_entries),

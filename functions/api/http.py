@@ -2,7 +2,8 @@
 
 import base64
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from typing import Any, Final, cast
 from urllib.parse import unquote
 
@@ -11,12 +12,13 @@ from aws_lambda_powertools.event_handler.api_gateway import APIGatewayHttpResolv
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 
 from functions.adapters.telemetry import Telemetry
-from functions.api import operations, pages, problems
+from functions.api import operations, otlp, otlp_http, pages, problems, shapes
 from functions.api.events import BODY_LIMIT_BYTES
 from functions.api.operations import OPERATIONS, PREFIX, Answer, Api, Operation, Request
+from functions.api.otlp import Signal
 from functions.api.pages import Page
 from functions.api.payloads import Sized
-from functions.core.errors import NotFound
+from functions.core.errors import NotFound, Rejected, TooLarge
 from runtally import json_text
 
 TIME_BUDGET_S: Final = 12.0
@@ -25,6 +27,8 @@ _SMALL_BYTES: Final = 1_024
 _AS_TEXT_BYTES: Final = 1_000_000
 """A body that is text is escaped into Lambda's answer, and may double; larger ones go as base64."""
 _GZIPPED: Final = b"\x1f\x8b"
+_SPOILED: Final = "\x1f\ufffd".encode()
+"""What gzip begins with after somebody took it for text."""
 _HEADERS: Final = {
     "Cache-Control": "no-store",
     "Vary": "Accept-Encoding",
@@ -32,7 +36,12 @@ _HEADERS: Final = {
 }
 
 _DOCUMENT: Final = f"{PREFIX}/openapi.json"
-_ROUTES: Final = (("GET", _DOCUMENT), *((o.method, PREFIX + o.path) for o in OPERATIONS))
+_OTLP: Final[Mapping[str, Signal]] = {"/v1/traces": "traces", "/v1/logs": "logs"}
+_ROUTES: Final = (
+    ("GET", _DOCUMENT),
+    *((o.method, PREFIX + o.path) for o in OPERATIONS),
+    *(("POST", path) for path in _OTLP),
+)
 
 
 class Http:
@@ -50,6 +59,8 @@ class Http:
             rule = PREFIX + operation.path.replace("{", "<").replace("}", ">")
             self._app.route(rule, operation.method)(self._route(operation))
         self._app.get(_DOCUMENT)(self._document)
+        for path, signal in _OTLP.items():
+            self._app.post(path)(self._otlp_route(signal))
         self._app.not_found(self._not_found)
         self._app.exception_handler(Exception)(self._problem)
 
@@ -90,6 +101,38 @@ class Http:
         body, gzipped = _encode(answer, gzipped=gzipped, late=request.late)
         return _response(operation.status.value, body, gzipped=gzipped)
 
+    def _otlp_route(self, signal: Signal) -> Callable[..., Response[Any]]:
+        def take() -> Response[Any]:
+            return self._take_otlp(signal)
+
+        return take
+
+    def _take_otlp(self, signal: Signal) -> Response[Any]:
+        """Answers errors, too, as OTLP has them."""
+        event = self._app.current_event
+        content_type = otlp_http.content_type_of(event.headers.get("content-type"))
+        try:
+            tenant_id = self._api.authenticate(event.headers.get("authorization"))
+            body = _otlp_body_of(event.raw_event)
+            taken = self._api.accept_otlp(tenant_id, signal, body)
+        except Exception as error:  # noqa: BLE001 - told to the client and, if ours, to the log
+            problem = self._told(error)
+            answer = otlp_http.failure(problem, content_type)
+            headers = {**_HEADERS, **problems.headers_of(error)}
+            if problem.status < 500:
+                return Response(problem.status, content_type, answer, headers=headers)
+            # Exporters drop what a 500 answered, and send again what a 503 did.
+            headers["Retry-After"] = str(problems.RETRY_AFTER_S)
+            return Response(
+                HTTPStatus.SERVICE_UNAVAILABLE.value, content_type, answer, headers=headers
+            )
+        return Response(
+            HTTPStatus.OK.value,
+            content_type,
+            otlp_http.success(signal, taken, content_type),
+            headers=_HEADERS,
+        )
+
     def _document(self) -> Response[Any]:
         from functions.api import openapi  # noqa: PLC0415 - heavy, and seldom asked for
 
@@ -106,20 +149,24 @@ class Http:
         return self._problem(NotFound(f"there is nothing here; see {_DOCUMENT}"))
 
     def _problem(self, error: Exception) -> Response[Any]:
-        event = self._app.current_event
-        problem = problems.problem_of(error)
-        request_id = event.request_context.request_id
-        if problem.status >= 500:
-            self._telemetry.logger.error(
-                "request failed", extra={"request_id": request_id}, exc_info=error
-            )
-            problem = msgspec.structs.replace(problem, instance=request_id)
+        problem = self._told(error)
         return Response(
             problem.status,
             problems.CONTENT_TYPE,
             problems.encode(problem),
             headers={**_HEADERS, **problems.headers_of(error)},
         )
+
+    def _told(self, error: Exception) -> shapes.Problem:
+        """What the client learns of it; what is our own fault is logged."""
+        problem = problems.problem_of(error)
+        if problem.status < 500:
+            return problem
+        request_id = self._app.current_event.request_context.request_id
+        self._telemetry.logger.error(
+            "request failed", extra={"request_id": request_id}, exc_info=error
+        )
+        return msgspec.structs.replace(problem, instance=request_id)
 
 
 def _encode(answer: Answer, *, gzipped: bool, late: Callable[[], bool]) -> tuple[bytes, bool]:
@@ -149,10 +196,37 @@ def _response(status: int, body: bytes, *, gzipped: bool) -> Response[Any]:
 
 
 def _body_of(event: dict[str, Any]) -> bytes:
-    """Inflated when it is gzipped, which its first bytes tell whatever its headers say."""
+    return _inflated(_raw_body_of(event), BODY_LIMIT_BYTES)
+
+
+def _otlp_body_of(event: dict[str, Any]) -> bytes:
+    """Raises TooLarge before and after it is inflated, Rejected for what the gateway spoiled."""
+    raw = _raw_body_of(event)
+    if len(raw) > otlp.REQUEST_LIMIT_BYTES:
+        raise TooLarge(
+            f"a request may have {otlp.REQUEST_LIMIT_BYTES:,} bytes: set"
+            " OTEL_EXPORTER_OTLP_COMPRESSION=gzip and OTEL_BSP_MAX_EXPORT_BATCH_SIZE=32"
+        )
+    if raw.startswith(_SPOILED):
+        detail = "gzipped JSON does not survive the gateway: use http/protobuf, or no compression"
+        raise Rejected("spoiled", "", detail)
+    body = _inflated(raw, otlp.INFLATED_LIMIT_BYTES)
+    if len(body) > otlp.INFLATED_LIMIT_BYTES:
+        raise TooLarge(
+            f"inflated, a request may have {otlp.INFLATED_LIMIT_BYTES:,} bytes: set"
+            " OTEL_BSP_MAX_EXPORT_BATCH_SIZE=32"
+        )
+    return body
+
+
+def _raw_body_of(event: dict[str, Any]) -> bytes:
     text: str = event.get("body") or ""
-    body = base64.b64decode(text) if event.get("isBase64Encoded") else json_text.utf8(text)
-    return pages.gunzip(body, BODY_LIMIT_BYTES) if body.startswith(_GZIPPED) else body
+    return base64.b64decode(text) if event.get("isBase64Encoded") else json_text.utf8(text)
+
+
+def _inflated(body: bytes, limit: int) -> bytes:
+    """When it is gzipped, which its first bytes tell whatever its headers say."""
+    return pages.gunzip(body, limit) if body.startswith(_GZIPPED) else body
 
 
 def _accepts_gzip(header: str | None) -> bool:

@@ -16,6 +16,7 @@ from functions.api.auth import Authenticate
 from functions.api.comparison import CompareRuns
 from functions.api.events import AcceptEvents
 from functions.api.insights import InsightsWanted, SummarizeRuns, runs_to_compare
+from functions.api.otlp import AcceptOtlp
 from functions.api.pages import Page
 from functions.api.payloads import ReadStored, Sized
 from functions.api.runs import CallsWanted, ListRuns, ReadRun, RunsWanted
@@ -40,6 +41,7 @@ class Api:
     summarize_runs: SummarizeRuns
     compare_runs: CompareRuns
     accept_events: AcceptEvents
+    accept_otlp: AcceptOtlp
     invoke: Invoke
     read_invocation: ReadInvocation
 

@@ -128,7 +128,8 @@ class RunPage(Struct, frozen=True, omit_defaults=True):
 class Call(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One recorded agent, model or tool call; tokens and cost are its own, not its children's.
 
-    `cut` names the texts that are shortened here; its event has them whole.
+    `cut` names the texts that are shortened here; its event has them whole. `parent_id` is a step
+    id, or the last 11 characters of one.
     """
 
     step_id: str
@@ -139,6 +140,7 @@ class Call(Struct, frozen=True, omit_defaults=True, kw_only=True):
     duration_ms: Milliseconds
     name: str | None = None
     phase: str | None = None
+    phase_hint: str | None = None
     agent: str | None = None
     parent_id: str | None = None
     session_id: str | None = None

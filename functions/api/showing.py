@@ -21,8 +21,8 @@ from functions.core.model import (
 from functions.core.phases import NO_PHASE
 
 _SAME: Final = (
-    "name", "phase", "agent", "parent_id", "session_id", "model", "provider", "price_table",
-    "error",
+    "name", "phase", "phase_hint", "agent", "parent_id", "session_id", "model", "provider",
+    "price_table", "error",
 )  # fmt: skip
 _COUNTS: Final = (
     "input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens",

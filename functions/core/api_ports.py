@@ -170,6 +170,6 @@ class DeadLetterBodies(Protocol):
 
 
 class EventQueue(Protocol):
-    def send_events(self, tenant_id: str, body: str) -> None:
-        """Put a sealed message on the queue that ingest reads, with a fair share for every
-        tenant."""
+    def send_events(self, tenant_id: str, body: bytes) -> None:
+        """Put a sealed message of up to 64 MB on the queue that ingest reads, with a fair share
+        for every tenant. Raises Unavailable; sending it again does no harm."""

@@ -31,16 +31,16 @@ DELETED: Final = "deleted_at"
 STALE: Final = "stale_at"
 
 COUNTED_ATTRIBUTES: Final = (
-    keys.SORT, "kind", "status", "started_at", "ended_at", "name", "phase", "agent", "model",
-    "parent_id", "cost_usd", "cost_computed_usd", "input_tokens", "output_tokens", "cached_tokens",
-    "cache_write_tokens", "reasoning_tokens",
+    keys.SORT, "kind", "status", "started_at", "ended_at", "name", "phase", "phase_hint", "agent",
+    "model", "parent_id", "cost_usd", "cost_computed_usd", "input_tokens", "output_tokens",
+    "cached_tokens", "cache_write_tokens", "reasoning_tokens",
 )  # fmt: skip
 """What of a step item `step_row` reads: the projection of a recount."""
 
 _DIGITS = 38
 """What a number in DynamoDB may have; adding one with more would be refused for ever."""
 _NAMES = (
-    "name", "phase", "agent", "session_id", "model", "provider", "price_table",
+    "name", "phase", "phase_hint", "agent", "session_id", "model", "provider", "price_table",
 )  # fmt: skip
 _TOKENS = (
     "input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens",
@@ -169,6 +169,7 @@ def step_row(item: Mapping[str, Any]) -> StepRow:
         ended_at=int(item["ended_at"]),
         name=item.get("name", ""),
         phase=item.get("phase", ""),
+        phase_hint=item.get("phase_hint", ""),
         agent=item.get("agent", ""),
         model=item.get("model", ""),
         parent_id=item.get("parent_id"),

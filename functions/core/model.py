@@ -102,6 +102,7 @@ class StepRow:
     ended_at: int
     name: str = ""
     phase: str = ""
+    phase_hint: str = ""
     agent: str = ""
     model: str = ""
     parent_id: str | None = None

@@ -2,19 +2,22 @@
 tree."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from decimal import Decimal
-from typing import Final
+from typing import Final, NamedTuple
 
 from functions.core import caps
 from functions.core.model import EXACT, PhaseSummary, StepRow, Summary, Totals
+from runtally.names import grouped
+from runtally.wire import PARENT_SUFFIX_LENGTH
 
-FOLD_VERSION: Final = 1
+FOLD_VERSION: Final = 2
 """Raised whenever the fold changes what it computes, so that a recount replaces older summaries."""
 
 NO_PHASE: Final = "(no phase)"
 OTHER_PHASES: Final = "(other phases)"
 
+_LONGEST_ID: Final = 19 + 1 + PARENT_SUFFIX_LENGTH
 _ENTRY_OVERHEAD = 380
 """Bytes of a phase's entry besides its names: attribute names, and numbers at their longest."""
 
@@ -32,36 +35,69 @@ def summarize_steps(steps: Sequence[StepRow], at_total: int) -> Summary:
 def phases_of(steps: Sequence[StepRow]) -> dict[str, str]:
     """The phase of each step, by step id.
 
-    Its own; else that of the nearest ancestor that has one; else the name of the outermost ancestor
-    below the root, itself included; else NO_PHASE. A parent that is not among the steps counts as a
-    root, and a cycle of parents as having none, so that any set of steps has an answer.
+    Its own; else that of the nearest ancestor that has one; else, of itself and its ancestors below
+    the root, the outermost hint; else the outermost name, with `*` for ids and a counter at its
+    end; else NO_PHASE. A parent that is not among the steps counts as a root, and a cycle of
+    parents as having none, so that any set of steps has an answer.
     """
-    by_id = {step.step_id: step for step in steps}
-    own: dict[str, str] = {}
-    inherited: dict[str, str] = {}
+    family = _Family(steps)
+    labels: dict[str, _Labels] = {}
+    phases: dict[str, str] = {}
     for step in steps:
-        path = _path_up(step, by_id, inherited)
-        for node in reversed(path):
-            above = inherited.get(node.parent_id or "", "")
-            label = (node.name or node.agent) if node.parent_id else ""
-            inherited[node.step_id] = node.phase or above or label
-        own[step.step_id] = inherited[step.step_id] or NO_PHASE
-    return own
+        for node in reversed(family.path_up(step, labels)):
+            labels[node.step_id] = _labels_of(node, labels.get(family.parent_of(node), _NO_LABELS))
+        phases[step.step_id] = next(filter(None, labels[step.step_id]), NO_PHASE)
+    return phases
 
 
-def _path_up(
-    step: StepRow, by_id: Mapping[str, StepRow], known: Mapping[str, str]
-) -> list[StepRow]:
-    """The step and its ancestors, as far up as they are not resolved yet; loops, not recursion: a
-    chain of parents may be as long as the run."""
-    path: list[StepRow] = []
-    seen: set[str] = set()
-    node: StepRow | None = step
-    while node is not None and node.step_id not in known and node.step_id not in seen:
-        path.append(node)
-        seen.add(node.step_id)
-        node = by_id.get(node.parent_id) if node.parent_id else None
-    return path
+class _Labels(NamedTuple):
+    """What a step may be called by, the best first."""
+
+    phase: str
+    hint: str
+    name: str
+
+
+_NO_LABELS: Final = _Labels("", "", "")
+
+
+def _labels_of(step: StepRow, above: _Labels) -> _Labels:
+    if not step.parent_id:
+        return _Labels(step.phase, "", "")
+    return _Labels(
+        step.phase or above.phase,
+        above.hint or step.phase_hint,
+        above.name or grouped(step.name or step.agent, step.model),
+    )
+
+
+class _Family:
+    """Steps by their ids, and by what alone some children know of a parent's id."""
+
+    def __init__(self, steps: Sequence[StepRow]) -> None:
+        self._by_id = {step.step_id: step for step in steps}
+        self._ids = {
+            step.step_id[-PARENT_SUFFIX_LENGTH:]: step.step_id
+            for step in steps
+            if len(step.step_id) == _LONGEST_ID
+        }
+
+    def parent_of(self, step: StepRow) -> str:
+        """The whole id of the parent; empty without one."""
+        given = step.parent_id or ""
+        return self._ids.get(given, given)
+
+    def path_up(self, step: StepRow, known: Container[str]) -> list[StepRow]:
+        """The step and its ancestors, as far up as they are not known yet; loops, not recursion: a
+        chain of parents may be as long as the run."""
+        path: list[StepRow] = []
+        seen: set[str] = set()
+        node: StepRow | None = step
+        while node is not None and node.step_id not in known and node.step_id not in seen:
+            path.append(node)
+            seen.add(node.step_id)
+            node = self._by_id.get(self.parent_of(node)) if node.parent_id else None
+        return path
 
 
 def _by_first_start(steps: Sequence[StepRow]) -> list[tuple[str, list[StepRow]]]:

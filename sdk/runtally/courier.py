@@ -10,6 +10,7 @@ from typing import Final
 from runtally.cuts import Sealed
 from runtally.senders import Delivery, Sender
 from runtally.spool import Spool, SpoolFull
+from runtally.unobserved import unobserved
 
 _log = logging.getLogger("runtally")
 
@@ -102,7 +103,8 @@ class Courier:
 
     def _send(self, messages: Sequence[Sealed]) -> Delivery:
         try:
-            delivery = self._sender.send(messages) if messages else Delivery()
+            with unobserved():
+                delivery = self._sender.send(messages) if messages else Delivery()
         except Exception:  # noqa: BLE001 - a sender may be anyone's; what it was given waits
             _log.exception("runtally: the sender failed")
             delivery = Delivery(unsent=list(messages), down=True)

@@ -31,6 +31,8 @@ _SURROGATES = re.compile(
     re.DOTALL,
 )
 
+_A_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
 
 def minify(text: bytes) -> bytes:
     """The same JSON without white space between tokens; every token stays as it was written.
@@ -78,7 +80,7 @@ def as_string(text: bytes) -> bytes:
 
 def mend_strings(text: bytes) -> bytes:
     """JSON in which every half of a surrogate pair is U+FFFD."""
-    if rb"\u" not in text:
+    if rb"\u" not in text or not _A_SURROGATE.search(text):
         return text
     return _replace(_SURROGATES, text, lambda m: rb"\ufffd" if m[1] else None)
 

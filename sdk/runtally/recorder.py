@@ -5,7 +5,7 @@ import hashlib
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
@@ -15,7 +15,7 @@ import msgspec
 from runtally import environment, wire
 from runtally.courier import Courier
 from runtally.outbox import Outbox, Unsent
-from runtally.run import Run
+from runtally.run import Run, record
 from runtally.senders import Sender, SqsSender
 from runtally.spool import DEFAULT_MAX_BYTES, Spool
 
@@ -117,6 +117,21 @@ class Recorder:
             buckets=buckets,
         )
 
+    def record_events(
+        self, run_id: str, events: Sequence[wire.RunEvent], *, at_once: bool = False
+    ) -> None:
+        """Record events as they are, in order: for what translates other formats into valid ones.
+
+        `at_once` sends the last without waiting for more of its run. Raises nothing.
+        """
+        head = wire.Head(1, self.tenant_id, run_id)
+        for number, event in enumerate(events, start=1):
+            self._record(head, event, at_once=at_once and number == len(events))
+
+    def count_lost(self, events: int, why: str) -> None:
+        """Have events that could not even be made reported as lost by the next flush."""
+        self._outbox.count_lost(events, why)
+
     def flush(self, timeout: float = FLUSH_S) -> Unsent:
         """Send everything now; returns what could not be sent within `timeout` seconds, false if
         nothing.
@@ -157,6 +172,9 @@ class Recorder:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _record(self, head: wire.Head, event: wire.Event, *, at_once: bool) -> None:
+        record(self._outbox, head, lambda: event, at_once=at_once)
 
     def _judged(self, unsent: Unsent) -> Unsent:
         if unsent.lost and self._on_loss == "raise":

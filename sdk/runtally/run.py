@@ -45,6 +45,9 @@ class Step(Timed):
         cache_write_tokens: int | None = None,
         reasoning_tokens: int | None = None,
         cost_usd: Decimal | str | int | float | None = None,
+        cost_computed_usd: Decimal | str | int | float | None = None,
+        price_table: str | None = None,
+        session_id: str | None = None,
         attributes: Mapping[str, object] | None = None,
         payload: object = msgspec.UNSET,
     ) -> None:
@@ -52,7 +55,9 @@ class Step(Timed):
         was.
 
         The payload is written out at once, so that what changes later does not change the record;
-        the last one counts. A cost is exact as Decimal, string or int.
+        the last one counts. A cost is exact as Decimal, string or int. What somebody billed is
+        `cost_usd`; what was computed, for instance by `runtally.prices`, is `cost_computed_usd`
+        with the name of its `price_table`, and counts where nothing was billed.
         """
         given = {
             "model": model,
@@ -63,6 +68,9 @@ class Step(Timed):
             "cache_write_tokens": cache_write_tokens,
             "reasoning_tokens": reasoning_tokens,
             "cost_usd": cost_usd,
+            "cost_computed_usd": cost_computed_usd,
+            "price_table": price_table,
+            "session_id": session_id,
             "attributes": attributes,
         }
         for field, value in given.items():
@@ -179,12 +187,7 @@ class Run(Timed):
         )
 
     def _record(self, make_event: Callable[[], wire.Event], *, at_once: bool = False) -> None:
-        try:
-            line = oversize.line_within(make_event(), self._outbox.limit_bytes)
-            self._outbox.add(self._head, line, at_once=at_once)
-        except Exception:  # noqa: BLE001 - whatever it is, it is not the agent's problem
-            _log.exception("runtally: an event could not be recorded")
-            self._outbox.count_lost(1, "it could not be written")
+        record(self._outbox, self._head, make_event, at_once=at_once)
 
     def _may_block(self) -> bool:
         return self._outbox.full
@@ -201,6 +204,18 @@ class Run(Timed):
             _log.warning("runtally: run_id %r cannot be kept; it becomes %s", given, derived)
             self._fields.put("attributes", {"runtally.run_id": given})
             return derived
+
+
+def record(
+    outbox: Outbox, head: wire.Head, make_event: Callable[[], wire.Event], *, at_once: bool
+) -> None:
+    """Hand an event to the outbox. Never raises: one that cannot be made is logged and counted."""
+    try:
+        line = oversize.line_within(make_event(), outbox.limit_bytes)
+        outbox.add(head, line, at_once=at_once)
+    except Exception:  # noqa: BLE001 - whatever it is, it is not the agent's problem
+        _log.exception("runtally: an event could not be recorded")
+        outbox.count_lost(1, "it could not be written")
 
 
 def _valid_buckets(buckets: int) -> int:

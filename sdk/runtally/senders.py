@@ -1,7 +1,6 @@
 """How sealed messages leave the process: to SQS, or into a file."""
 
 import gzip
-import hashlib
 import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, cast
 import msgspec
 
 from runtally import wire
+from runtally.claims import claimed
 from runtally.cuts import Sealed
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class SqsSender:
         for index, message in enumerate(batch):
             head = msgspec.json.decode(message.body, type=wire.Head)
             try:
-                body = self._body_for_queue(message.body, head)
+                body = self._body_for_queue(message.body)
             except Exception as error:  # noqa: BLE001 - a bucket that fails holds up nothing else
                 _log.warning("runtally: a message of %d bytes waits: %s", len(message.body), error)
                 delivery.unsent.append(message)
@@ -141,16 +141,13 @@ class SqsSender:
                 _log.warning("runtally: a message waits: %s", why)
                 delivery.unsent.append(message)
 
-    def _body_for_queue(self, body: bytes, head: wire.Head) -> bytes:
+    def _body_for_queue(self, body: bytes) -> bytes:
         """The body itself or, past the limit, a claim on the object that holds it."""
         if self._limit_on_queue is None or len(body) <= self._limit_on_queue:
             return body
-        sha256 = hashlib.sha256(body).hexdigest()
-        # `_` begins no run id: it holds the messages that belong to no run.
-        key = f"inbox/{head.tenant_id}/{head.run_id or '_'}/{sha256}"
+        key, claim = claimed(body)
         self._s3.put_object(Bucket=self._bucket or "", Key=key, Body=body)
-        claim = wire.Claim(key=key, sha256=sha256, bytes=len(body))
-        return msgspec.json.encode(msgspec.structs.replace(head, claim=claim))
+        return claim
 
     @property
     def _sqs(self) -> "SQSClient":

@@ -25,6 +25,15 @@ _END = r"$(?!\n)"
 TenantId = Annotated[str, Meta(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,63}}{_END}")]
 RunId = Annotated[str, Meta(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._:-]{{0,127}}{_END}")]
 StepId = Annotated[str, Meta(pattern=rf"^[0-9]{{19}}-[0-9a-z]{{8,11}}{_END}")]
+PARENT_SUFFIX_LENGTH: Final = 11
+ParentId = Annotated[
+    str,
+    Meta(
+        pattern=rf"^([0-9]{{19}}-[0-9a-z]{{8,11}}|[0-9a-z]{{{PARENT_SUFFIX_LENGTH}}}){_END}",
+        description="A step id; or its 11 characters after the dash, from a sender that does not"
+        " know when the parent began",
+    ),
+]
 InvocationId = Annotated[str, Meta(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._:-]{{0,127}}{_END}")]
 ServiceEntryName = Annotated[str, Meta(pattern=rf"^[a-z][a-z0-9-]{{0,31}}{_END}")]
 Kind = Annotated[str, Meta(pattern=rf"^[a-z][a-z0-9_.-]{{0,31}}{_END}")]
@@ -68,17 +77,22 @@ class RunStarted(Struct, tag_field="type", tag="run.started", omit_defaults=True
 
 
 class Step(Struct, tag_field="type", tag="step", omit_defaults=True, frozen=True, kw_only=True):
-    """One recorded agent, model or tool call. Tokens and cost are its own, not its children's."""
+    """One recorded agent, model or tool call. Tokens and cost are its own, not its children's.
+
+    `phase_hint` is what its phase may be called when nothing above it has one: of the hints on the
+    way up, the outermost below the root counts.
+    """
 
     step_id: StepId
     name: str | None = None
     phase: str | None = None
+    phase_hint: str | None = None
     agent: str | None = None
     kind: Kind
     status: Status
     started_at: Nanoseconds
     ended_at: Nanoseconds
-    parent_id: StepId | None = None
+    parent_id: ParentId | None = None
     session_id: str | None = None
     model: str | None = None
     provider: str | None = None

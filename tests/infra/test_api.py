@@ -1,4 +1,4 @@
-"""The HTTP API: its one route, its limits, what it logs, and who else's pages may read it."""
+"""The HTTP API: its routes, its limits, what it logs, and who else's pages may read it."""
 
 import json
 import re
@@ -24,8 +24,13 @@ def only(assembly: Assembly, kind: str) -> Properties:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_one_route_leads_to_the_function(stage: str) -> None:
-    assert only(synthesise(stage), "Route")["RouteKey"] == "ANY /api/v1/{proxy+}"
+def test_the_api_and_two_routes_of_otlp_lead_to_the_function(stage: str) -> None:
+    routes = synthesise(stage).resources("AWS::ApiGatewayV2::Route").values()
+    assert sorted(route["RouteKey"] for route in routes) == [
+        "ANY /api/v1/{proxy+}",
+        "POST /v1/logs",
+        "POST /v1/traces",
+    ]
 
 
 def test_no_route_takes_the_requests_that_ask_for_permission() -> None:
@@ -35,6 +40,8 @@ def test_no_route_takes_the_requests_that_ask_for_permission() -> None:
         "DELETE /api/v1/{proxy+}",
         "GET /api/v1/{proxy+}",
         "POST /api/v1/{proxy+}",
+        "POST /v1/logs",
+        "POST /v1/traces",
     ]
 
 

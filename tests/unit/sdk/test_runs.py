@@ -28,6 +28,7 @@ def test_a_run_from_start_to_end(sender: KeepingSender, recorder: Recorder) -> N
         with run.step("plan", phase="plan", agent="planner", attributes={"b": 1}) as step:
             step.set(model="m", provider="p", input_tokens=1, output_tokens=2, cached_tokens=3)
             step.set(cost_usd=Decimal("0.5"), attributes={"c": 2}, payload={"x": [1]})
+            step.set(cost_computed_usd=Decimal("0.4"), price_table="t", session_id="of the step")
         run.log("one", "two")
         run.result = {"ok": True}
     heads = [wire.open_message(body.decode()).head for body in sender.bodies]
@@ -56,6 +57,9 @@ def test_a_run_from_start_to_end(sender: KeepingSender, recorder: Recorder) -> N
         output_tokens=2,
         cached_tokens=3,
         cost_usd="0.5",
+        cost_computed_usd="0.4",
+        price_table="t",
+        session_id="of the step",
         attributes={"b": 1, "c": 2},
         payload=msgspec.Raw(b'{"x":[1]}'),
     )

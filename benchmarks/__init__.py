@@ -1,0 +1,1 @@
+"""Measurements: ratios of one interleaved run, and counts that no machine changes."""

@@ -1,0 +1,170 @@
+"""Spans as events of runs.
+
+What becomes of a span follows from the span alone, its resource included: sent again, or cut into
+requests differently, it gives the same step under the same id, byte for byte.
+"""
+
+import base64
+import hashlib
+import re
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from runtally import fields, names, wire
+from runtally.otel import content, mapping
+from runtally.otel.facts import Facts, dropped
+from runtally.otel.result import result_of
+from runtally.otel.spans import STATUS_ERROR, Scope, Span
+from runtally.wire import Rejected, RunEnded, RunStarted
+
+ORIGINAL_RUN_ID: Final = mapping.RUN_ID
+_TRACE_ID: Final = re.compile(r"(?!0{32})[0-9a-f]{32}")
+_SPAN_ID: Final = re.compile(r"(?!0{16})[0-9a-f]{16}")
+
+
+class Mapped(NamedTuple):
+    """What one span is recorded as: events of one run, in order."""
+
+    run_id: str
+    events: Sequence[wire.RunEvent]
+
+    @property
+    def ends_run(self) -> bool:
+        return isinstance(self.events[-1], RunEnded)
+
+
+def events_of_span(span: Span) -> Mapped:
+    """A step; and around it a root's `run.started` and, unless its run goes on in other traces,
+    `run.ended`. Raises Rejected, with OTLP's name of the field, for a span that no step can be made
+    of."""
+    _check(span)
+    facts = Facts(span.name, span.attributes)
+    given = facts.told.get("run_id") or span.scope.resource.get(mapping.RUN_ID)
+    step = _step_of_span(span, facts)
+    events: list[wire.RunEvent] = [step]
+    if span.is_root:
+        events.insert(0, _run_started(span, facts, given))
+    asked = str(span.attributes.get(mapping.RUN_END)).lower() == "true"
+    if asked or (given is None and span.is_root):
+        events.append(_run_ended(step))
+    return Mapped(span.trace_id if given is None else run_id_of(str(given)), events)
+
+
+def run_id_of(given: str) -> str:
+    """The id itself, or 32 hex digits derived from it where the wire format has no place for it."""
+    try:
+        return msgspec.convert(given, wire.RunId)
+    except msgspec.ValidationError:
+        return hashlib.sha256(fields.text(given).encode()).hexdigest()[:32]
+
+
+def step_id_of(trace_id: str, span_id: str, started_at: int) -> str:
+    return f"{started_at:019d}-{suffix_of(trace_id, span_id)}"
+
+
+def suffix_of(*ids: str) -> str:
+    """The part of a step's id that its children know too: they do not know when it began."""
+    digest = hashlib.sha256("/".join(ids).encode()).digest()
+    return base64.b32hexencode(digest[:10])[: wire.PARENT_SUFFIX_LENGTH].decode().lower()
+
+
+def _check(span: Span) -> None:
+    for field, value, form in (
+        ("traceId", span.trace_id, _TRACE_ID),
+        ("spanId", span.span_id, _SPAN_ID),
+    ):
+        if not form.fullmatch(value):
+            raise Rejected("invalid_field", field, "not a valid id")
+    if not 0 < span.started_at < 2**63:
+        raise Rejected("invalid_field", "startTimeUnixNano", "no time at which a span can begin")
+    if not 0 <= span.ended_at < 2**63:
+        raise Rejected("invalid_field", "endTimeUnixNano", "no time at which a span can end")
+
+
+def _step_of_span(span: Span, facts: Facts) -> wire.Step:
+    error = error_of(span, facts)
+    made = fields.Fields(f"span {span.name}")
+    facts.put(made, span.started_at)
+    tool = facts.told.get("tool") if facts.kind == "tool" else None
+    made.put("name", str(tool or span.name or facts.kind))
+    if not span.is_root:
+        made.put("parent_id", suffix_of(span.trace_id, span.parent_span_id))
+    made.put("error", error)
+    left_out = dropped(attributes=span.dropped_attributes, events=span.dropped_events)
+    made.put("attributes", {"otel.span_id": span.span_id, **left_out})
+    event = made.event(
+        "step",
+        step_id=step_id_of(span.trace_id, span.span_id, span.started_at),
+        kind=facts.kind,
+        status=_status_of(span, error),
+        started_at=span.started_at,
+        ended_at=span.ended_at or span.started_at,
+    )
+    assert isinstance(event, wire.Step)  # noqa: S101 - for the type checker: that is its tag
+    return msgspec.structs.replace(event, payload=msgspec.Raw(content.of_span(span)))
+
+
+def error_of(span: Span, facts: Facts) -> str | None:
+    """What went wrong, as short as it was said; None where nothing says that it did."""
+    if span.status_code != STATUS_ERROR and not facts.failed:
+        return None
+    for event in reversed(span.events):
+        if event.name == "exception":
+            said = (
+                event.attributes.get("exception.type"),
+                event.attributes.get("exception.message"),
+            )
+            return ": ".join(str(part) for part in said if part) or "exception"
+    said_by = span.status_message or facts.told.get("error")
+    return str(said_by) if said_by else "failed without a message"
+
+
+def _status_of(span: Span, error: str | None) -> str:
+    if error is None:
+        return "succeeded"
+    cancelled = (error.partition(":")[0], str(span.attributes.get("error.type")))
+    return "cancelled" if any(c.endswith("CancelledError") for c in cancelled) else "failed"
+
+
+def _run_started(span: Span, facts: Facts, given: Any) -> wire.RunEvent:
+    made = fields.Fields(f"run of span {span.name}")
+    made.put("session_id", facts.told.get("session_id"))
+    made.put("attributes", _attributes_of_run(span, given))
+    pipeline = names.telling(str(facts.told.get("workflow") or ""), span.name)
+    event = made.event(
+        "run.started",
+        at=span.started_at,
+        pipeline=fields.text(pipeline or _service_of(span.scope)),
+    )
+    assert isinstance(event, RunStarted)  # noqa: S101 - as above
+    return event
+
+
+def _attributes_of_run(span: Span, given: Any) -> dict[str, Any]:
+    """Where the run comes from; and the id that it was given, if the wire format refuses it."""
+    attributes = dict(span.scope.resource)
+    attributes.pop(mapping.RUN_ID, None)
+    if given is not None:
+        attributes["otel.trace_id"] = span.trace_id
+        if run_id_of(str(given)) != given:
+            attributes[ORIGINAL_RUN_ID] = given
+    return attributes
+
+
+def _service_of(scope: Scope) -> str:
+    return str(scope.resource.get("service.name") or "unnamed")
+
+
+def _run_ended(step: wire.Step) -> wire.RunEvent:
+    result = None
+    if isinstance(step.payload, msgspec.Raw):
+        output = msgspec.json.decode(step.payload, type=_Output).output
+        if isinstance(output, msgspec.Raw):
+            result = result_of(bytes(output))
+    return RunEnded(step.ended_at, step.status, result, step.error)
+
+
+class _Output(msgspec.Struct):
+    output: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET

@@ -1,0 +1,1 @@
+"""What makes files that the project keeps, from sources that it does not need at run time."""
