@@ -3,6 +3,7 @@
 Protobuf or JSON, gzipped or not, spans or log records.
 """
 
+import contextlib
 import gzip
 import zlib
 from pathlib import Path
@@ -11,7 +12,6 @@ from typing import Final
 from local.recordings import InvalidRecording, Recording
 from runtally import wire
 from runtally.otel import messages
-from runtally.otel.messages import Signal
 from runtally.otel.steps import Mapped
 from runtally.wire import Rejected
 
@@ -65,12 +65,14 @@ def _bodies(content: bytes) -> list[tuple[int, bytes]]:
 
 
 def _mapped(body: bytes) -> list[Mapped | Rejected]:
-    signals: tuple[Signal, ...] = ("traces", "logs")
     if is_otlp(body):
-        signal: Signal = "logs" if _NAMES[1] in body[:4_096] else "traces"
-        return messages.mapped(signal, body)
-    # In protobuf the two look alike: taken for the other, none of a request is valid.
-    attempts = [messages.mapped(signal, body) for signal in signals]
-    return next(
-        (a for a in attempts if not all(isinstance(one, Rejected) for one in a)), attempts[0]
-    )
+        return messages.mapped("logs" if _NAMES[1] in body[:4_096] else "traces", body)
+    try:
+        spans = messages.mapped("traces", body)
+    except Rejected:
+        return messages.mapped("logs", body)
+    if spans and all(isinstance(one, Rejected) for one in spans):
+        # Protobuf does not say what it is: of logs, no record is a valid span.
+        with contextlib.suppress(Rejected):
+            return messages.mapped("logs", body)
+    return spans
