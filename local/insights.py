@@ -112,21 +112,19 @@ def _figures_table(figures: shapes.PipelineFigures) -> Table:
     for name in ("runs", "calls", "failed", "cost $", "unknown", "p50 ms", "p95 ms", "max ms"):
         table.add_column(name, justify="right", overflow="fold", no_wrap=name != "cost $")
     for phase in figures.phases:
-        table.add_row(said(phase.phase), *_cells_of(phase, phase.p50_ms, phase.p95_ms))
+        table.add_row(said(phase.phase), *_cells_of(phase))
     table.add_row("all", *_cells_of(figures), style="bold")
     return table
 
 
-def _cells_of(
-    figures: shapes.Figures, p50_ms: float | None = None, p95_ms: float | None = None
-) -> Iterable[str]:
+def _cells_of(figures: shapes.Figures) -> Iterable[str]:
     return (
         f"{figures.runs:,}",
         f"{figures.calls:,}",
         blank_if_none(figures.failed),
         known_cost(figures.cost_usd, figures.cost_unknown, figures.calls),
         blank_if_none(figures.cost_unknown),
-        *(milliseconds(ms) for ms in (p50_ms, p95_ms, figures.max_ms)),
+        *(milliseconds(ms) for ms in (figures.p50_ms, figures.p95_ms, figures.max_ms)),
     )
 
 

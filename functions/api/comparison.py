@@ -27,14 +27,16 @@ class CompareRuns:
             a=_compared(run_a, one),
             b=_compared(run_b, other),
             change=_change(
-                part_of_run(a, showing.sums_of(one)), part_of_run(b, showing.sums_of(other))
+                part_of_run(run_a, showing.sums_of(one)), part_of_run(run_b, showing.sums_of(other))
             ),
             phases=[
                 shapes.ComparedPhase(
                     phase=name,
                     a=first.get(name),
                     b=second.get(name),
-                    change=_change(part_of_phase(a, first[name]), part_of_phase(b, second[name]))
+                    change=_change(
+                        part_of_phase(run_a, first[name]), part_of_phase(run_b, second[name])
+                    )
                     if name in first and name in second
                     else None,
                 )

@@ -6,14 +6,16 @@ from decimal import Decimal
 from typing import Any
 
 from functions.api import shapes, showing
-from functions.core.model import sum_exactly
+from functions.core import times
+from functions.core.model import Run, sum_exactly
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one run, or one phase of it, adds to a group."""
+    """What one run, or one phase of it, adds to a group; `started_at`, of the run, in ns."""
 
     run_id: str
+    started_at: int
     calls: int
     failed: int
     cost: Decimal
@@ -26,9 +28,10 @@ class Part:
     max_ms: float | None = None
 
 
-def part_of_run(run_id: str, sums: shapes.Sums) -> Part:
+def part_of_run(run: Run, sums: shapes.Sums) -> Part:
     return Part(
-        run_id,
+        run.ref.run_id,
+        run.start.order.at,
         calls=sums.agents_total,
         failed=sums.failed_total,
         cost=Decimal(sums.cost_usd_total),
@@ -36,12 +39,16 @@ def part_of_run(run_id: str, sums: shapes.Sums) -> Part:
         input_tokens=sums.input_tokens,
         output_tokens=sums.output_tokens,
         cached_tokens=sums.cached_tokens,
+        p50_ms=sums.p50_ms,
+        p95_ms=sums.p95_ms,
+        max_ms=sums.max_ms,
     )
 
 
-def part_of_phase(run_id: str, phase: shapes.Phase) -> Part:
+def part_of_phase(run: Run, phase: shapes.Phase) -> Part:
     return Part(
-        run_id,
+        run.ref.run_id,
+        run.start.order.at,
         calls=phase.calls,
         failed=phase.failed,
         cost=Decimal(phase.cost_usd),
@@ -55,8 +62,19 @@ def part_of_phase(run_id: str, phase: shapes.Phase) -> Part:
     )
 
 
-def sums_of(parts: Sequence[Part]) -> dict[str, Any]:
-    """The fields of shapes.Figures but `max_ms`; a run counts once, whatever it adds."""
+def intervals_of(parts: Sequence[Part], width_ns: int) -> list[shapes.Interval]:
+    """The same by the time at which runs started, oldest first."""
+    by_start: dict[int, list[Part]] = {}
+    for part in parts:
+        by_start.setdefault(part.started_at // width_ns * width_ns, []).append(part)
+    return [
+        shapes.Interval(from_=times.text_of(start), **figures_of(by_start[start]))
+        for start in sorted(by_start)
+    ]
+
+
+def figures_of(parts: Sequence[Part]) -> dict[str, Any]:
+    """The fields of shapes.Figures; a run counts once, whatever it adds."""
     return {
         "runs": len({part.run_id for part in parts}),
         "calls": sum(part.calls for part in parts),
@@ -66,17 +84,9 @@ def sums_of(parts: Sequence[Part]) -> dict[str, Any]:
         "input_tokens": sum(part.input_tokens for part in parts),
         "output_tokens": sum(part.output_tokens for part in parts),
         "cached_tokens": sum(part.cached_tokens for part in parts),
-    }
-
-
-def longest(parts: Iterable[Part]) -> float | None:
-    return max((part.max_ms for part in parts if part.max_ms is not None), default=None)
-
-
-def percentiles_of(parts: Sequence[Part]) -> dict[str, Any]:
-    return {
         "p50_ms": _weighted_median((part.p50_ms, part.calls) for part in parts),
         "p95_ms": _weighted_median((part.p95_ms, part.calls) for part in parts),
+        "max_ms": max((part.max_ms for part in parts if part.max_ms is not None), default=None),
     }
 
 

@@ -14,12 +14,13 @@ from msgspec import Meta, Struct
 from msgspec import field as member
 
 from functions.api import shapes, showing
-from functions.api.figures import Part, longest, part_of_phase, part_of_run, percentiles_of, sums_of
+from functions.api.figures import Part, figures_of, intervals_of, part_of_phase, part_of_run
 from functions.api.runs import RUNS_AT_ONCE, At, IndexWalk, as_kept, is_gone, times_between
 from functions.core import times
 from functions.core.api_ports import RunQuery, RunReader, RunRecord
 from functions.core.errors import Rejected
 from functions.core.phases import OTHER_PHASES
+from functions.core.retention import DAY_S
 from runtally.wire import RunId
 
 OTHER_PIPELINES: Final = "(other pipelines)"
@@ -28,13 +29,19 @@ _PHASES: Final = 50
 """More than these are rolled up, so that an answer stays far below a Lambda response."""
 
 
+_WIDTHS: Final = {"hour": 3_600 * times.SECOND, "day": DAY_S * times.SECOND}
+_INTERVALS: Final = 400
+
+
 class InsightsWanted(Struct, frozen=True, kw_only=True):
-    """`summary`: all runs that started in [from, to). `compare`: the runs `a` and `b`."""
+    """`summary`: all runs that started in [from, to), `by` hour or day too; of phases only with a
+    `pipeline`. `compare`: the runs `a` and `b`."""
 
     view: Literal["summary", "compare"]
     pipeline: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
     from_: At | None = member(default=None, name="from")
     to: At | None = None
+    by: Literal["hour", "day"] | None = None
     a: RunId | None = None
     b: RunId | None = None
 
@@ -60,6 +67,7 @@ class SummarizeRuns:
         Raises Rejected.
         """
         since, until = times_between(wanted.from_, wanted.to)
+        width_ns = _width_of(wanted, since, min(until, self.now_ns()))
         pipeline = as_kept(wanted.pipeline)
         where = {} if pipeline is None else {"pipeline": pipeline}
         walk = IndexWalk(self.reader, RunQuery(tenant_id, since, until, where), late)
@@ -77,7 +85,10 @@ class SummarizeRuns:
             partial_runs=sum(group.partial_runs for group in pipelines.values()),
             # Runs that started in the very same nanosecond may still be missing.
             covers_from=None if reached is None else times.text_of(reached[0] + 1),
-            pipelines=[_pipeline_figures(name, group) for name, group in pipelines.items()],
+            pipelines=[
+                _pipeline_figures(name, group, width_ns, of_phases=pipeline is not None)
+                for name, group in pipelines.items()
+            ],
         )
 
     def _add(self, pipelines: dict[str, _Pipeline], record: RunRecord) -> None:
@@ -89,14 +100,13 @@ class SummarizeRuns:
             name = OTHER_PIPELINES
         group = pipelines.setdefault(name, _Pipeline())
         phases = showing.phases_of(record)
-        run_id = run.ref.run_id
-        group.runs.append(part_of_run(run_id, showing.sums_of(record)))
+        group.runs.append(part_of_run(run, showing.sums_of(record)))
         group.by_status[showing.status_of(run)] += 1
         group.partial_runs += phases.partial
         for phase in phases.entries:
             known = phase.phase in group.phases or len(group.phases) < _PHASES
             group.phases.setdefault(phase.phase if known else OTHER_PHASES, []).append(
-                part_of_phase(run_id, phase)
+                part_of_phase(run, phase)
             )
 
 
@@ -110,23 +120,40 @@ def runs_to_compare(wanted: InsightsWanted) -> tuple[str, str] | None:
         if (getattr(wanted, name) is not None) != comparing:
             detail = "`view=compare`, and it alone, takes two run ids, `a` and `b`"
             raise Rejected("invalid_field", name, detail)
-    for name, given in (("pipeline", wanted.pipeline), ("from", wanted.from_), ("to", wanted.to)):
-        if given is not None and comparing:
-            raise Rejected("invalid_field", name, "`view=compare` takes `a` and `b` alone")
+    for name in ("pipeline", "from_", "to", "by"):
+        if getattr(wanted, name) is not None and comparing:
+            detail = "`view=compare` takes `a` and `b` alone"
+            raise Rejected("invalid_field", name.rstrip("_"), detail)
     return None if wanted.a is None or wanted.b is None else (wanted.a, wanted.b)
 
 
-def _pipeline_figures(name: str, group: _Pipeline) -> shapes.PipelineFigures:
+def _width_of(wanted: InsightsWanted, since: int, until: int) -> int | None:
+    """Nanoseconds of an interval. Raises Rejected when there would be too many."""
+    if wanted.by is None:
+        return None
+    width_ns = _WIDTHS[wanted.by]
+    if (until - since) // width_ns >= _INTERVALS:
+        detail = f"more than {_INTERVALS} intervals: give a later `from`, or ask for days"
+        raise Rejected("invalid_field", "by", detail)
+    return width_ns
+
+
+def _pipeline_figures(
+    name: str, group: _Pipeline, width_ns: int | None, *, of_phases: bool
+) -> shapes.PipelineFigures:
+    def times_of(parts: list[Part]) -> list[shapes.Interval] | None:
+        return None if width_ns is None else intervals_of(parts, width_ns)
+
     return shapes.PipelineFigures(
         pipeline=name,
         by_status=dict(group.by_status),
         partial_runs=group.partial_runs,
+        times=times_of(group.runs),
         phases=[
             shapes.PhaseFigures(
-                phase=phase, max_ms=longest(parts), **sums_of(parts), **percentiles_of(parts)
+                phase=phase, times=times_of(parts) if of_phases else None, **figures_of(parts)
             )
             for phase, parts in group.phases.items()
         ],
-        max_ms=longest(part for parts in group.phases.values() for part in parts),
-        **sums_of(group.runs),
+        **figures_of(group.runs),
     )

@@ -7,7 +7,7 @@ that is absent is unknown or empty.
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
 Money = Annotated[
     str,
@@ -28,8 +28,9 @@ Cursor = Annotated[str, Meta(description="Pass it back as `cursor` for what come
 Attributes = Annotated[Raw, Meta(extra_json_schema={"type": "object"})]
 
 
-class Sums(Struct, frozen=True):
-    """Exact sums over all calls counted so far. `source` is `summary` once every call is in it."""
+class Sums(Struct, frozen=True, omit_defaults=True):
+    """Exact sums over all calls counted so far. `source` is `summary` once every call is in it;
+    then there are percentiles, too: nearest ranks over every call."""
 
     source: Literal["live", "summary"]
     agents_total: Count
@@ -42,6 +43,9 @@ class Sums(Struct, frozen=True):
     cached_tokens: Count
     cache_write_tokens: Count
     reasoning_tokens: Count
+    p50_ms: Milliseconds | None = None
+    p95_ms: Milliseconds | None = None
+    max_ms: Milliseconds | None = None
 
 
 class Phase(Struct, frozen=True, omit_defaults=True):
@@ -248,7 +252,11 @@ class WholeResult(Struct, frozen=True, omit_defaults=True):
 
 
 class Figures(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Over many runs: counts, costs and tokens are exact sums, `max_ms` is the longest call."""
+    """Over many runs: counts, costs and tokens are exact sums, `max_ms` is the longest call.
+
+    Percentiles of a union do not follow from those of its parts: `p50_ms` and `p95_ms` are the
+    median run's, each run weighted by its calls.
+    """
 
     runs: Count
     calls: Count
@@ -258,25 +266,33 @@ class Figures(Struct, frozen=True, omit_defaults=True, kw_only=True):
     input_tokens: Count
     output_tokens: Count
     cached_tokens: Count
+    p50_ms: Milliseconds | None = None
+    p95_ms: Milliseconds | None = None
     max_ms: Milliseconds | None = None
 
 
+class Interval(Figures, frozen=True, omit_defaults=True, kw_only=True):
+    """The runs that started within an hour or a day, UTC, from `from` on."""
+
+    from_: Time = field(name="from")
+
+
 class PhaseFigures(Figures, frozen=True, omit_defaults=True, kw_only=True):
-    """A phase over many runs. Percentiles of a union do not follow from those of its parts:
-    `p50_ms` and `p95_ms` are the median run's, each run weighted by its calls in the phase."""
+    """A phase over many runs. `times`, with `by` and `pipeline`: oldest first, no empty ones."""
 
     phase: str
-    p50_ms: Milliseconds | None = None
-    p95_ms: Milliseconds | None = None
+    times: list[Interval] | None = None
 
 
 class PipelineFigures(Figures, frozen=True, omit_defaults=True, kw_only=True):
     """A pipeline's runs. `partial_runs` have no complete summary: their phases are those of the
-    preview, or of a summary that is behind; the sums of the pipeline itself have them whole."""
+    preview, or of a summary that is behind; the sums of the pipeline itself have them whole.
+    `times`, with `by`: oldest first, no empty ones."""
 
     pipeline: str
     by_status: dict[str, Count]
     partial_runs: Count
+    times: list[Interval] | None = None
     phases: list[PhaseFigures]
 
 

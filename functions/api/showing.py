@@ -1,6 +1,6 @@
 """From what stands in the table to what the API answers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from functions.core.model import (
     PreviewEntry,
     Run,
     RunStatus,
+    Spread,
     Totals,
     sum_exactly,
 )
@@ -68,7 +69,7 @@ def sums_of(record: RunRecord) -> shapes.Sums:
     """Of totals and summary the one that covers more calls; the summary when they are equal."""
     live, summary = record.totals, record.summary
     if summary is not None and summary.totals.agents_total >= live.agents_total:
-        return _sums("summary", summary.totals)
+        return _sums("summary", summary.totals, summary.spread)
     return _sums("live", live)
 
 
@@ -155,9 +156,14 @@ def _raw(text: str | None) -> msgspec.Raw | None:
     return None if text is None else msgspec.Raw(text.encode())
 
 
-def _sums(source: Any, totals: Totals) -> shapes.Sums:
-    values: Mapping[str, Any] = totals.as_attributes()
-    return shapes.Sums(source, **{**values, "cost_usd_total": money(totals.cost_usd_total)})
+def _sums(source: Any, totals: Totals, spread: Spread | None = None) -> shapes.Sums:
+    values: dict[str, Any] = {
+        **totals.as_attributes(),
+        "cost_usd_total": money(totals.cost_usd_total),
+    }
+    if spread is not None:
+        values |= {name: float(getattr(spread, name)) for name in ("p50_ms", "p95_ms", "max_ms")}
+    return shapes.Sums(source, **values)
 
 
 def _phase(phase: PhaseSummary) -> shapes.Phase:

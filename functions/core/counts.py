@@ -13,6 +13,7 @@ from functions.core.model import (
     Preview,
     PreviewEntry,
     Run,
+    Spread,
     StepRow,
     Summary,
     Totals,
@@ -22,7 +23,7 @@ MARK_PREFIX: Final = "seq_"
 ENDED: Final = "ended"
 PREVIEW_FULL: Final = "preview_full"
 PREVIEW_STEPS: Final = "agents"
-
+_SPREAD: Final = ("p50_ms", "p95_ms", "max_ms")
 
 _STATUSES: Final = {status[0]: status for status in ("succeeded", "failed", "cancelled")}
 
@@ -73,6 +74,7 @@ def parse_summary(item: Mapping[str, Any]) -> Summary:
         phases=tuple(map(_parse_phase, item["phases_summary"])),
         at_total=int(item["at_total"]),
         fold_version=int(item["fold_version"]),
+        spread=Spread(*(item[name] for name in _SPREAD)) if _SPREAD[0] in item else None,
     )
 
 
@@ -94,6 +96,7 @@ def summary_item(run: Run, summary: Summary) -> Item:
         "v": SCHEMA_VERSION,
         "at_total": summary.at_total,
         "fold_version": summary.fold_version,
+        **({name: getattr(summary.spread, name) for name in _SPREAD} if summary.spread else {}),
         "phases_summary": [
             present(
                 **{

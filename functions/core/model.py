@@ -184,6 +184,15 @@ class PreviewEntry(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """How long steps took, in milliseconds: nearest ranks over every one of them."""
+
+    p50_ms: Decimal
+    p95_ms: Decimal
+    max_ms: Decimal
+
+
+@dataclass(frozen=True, slots=True)
 class PhaseSummary:
     """One phase over every call in it. `calls` and sums are exact; names are cut and capped."""
 
@@ -216,3 +225,5 @@ class Summary:
     phases: tuple[PhaseSummary, ...]
     at_total: int
     fold_version: int
+    spread: Spread | None = None
+    """None without any step, and in summaries of the first fold."""

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Final, NamedTuple
 
 from functions.core import caps
-from functions.core.model import EXACT, PhaseSummary, StepRow, Summary, Totals
+from functions.core.model import EXACT, PhaseSummary, Spread, StepRow, Summary, Totals
 from runtally.names import grouped
 from runtally.wire import PARENT_SUFFIX_LENGTH
 
@@ -29,6 +29,7 @@ def summarize_steps(steps: Sequence[StepRow], at_total: int) -> Summary:
         phases=tuple(_capped(_by_first_start(steps))),
         at_total=at_total,
         fold_version=FOLD_VERSION,
+        spread=_spread_of(steps) if steps else None,
     )
 
 
@@ -127,7 +128,7 @@ def _size_of(entry: PhaseSummary) -> int:
 
 
 def _summarize_phase(phase: str, steps: Sequence[StepRow], rolled_up: int = 0) -> PhaseSummary:
-    durations = sorted(step.duration_ns for step in steps)
+    spread = _spread_of(steps)
     totals = Totals.of(steps)
     first_start = min(step.started_at for step in steps)
     last_end = max(step.started_at + step.duration_ns for step in steps)
@@ -144,12 +145,21 @@ def _summarize_phase(phase: str, steps: Sequence[StepRow], rolled_up: int = 0) -
         last_end=last_end,
         wall_ms=_milliseconds(last_end - first_start),
         busy_ms=_milliseconds(_busy(steps)),
-        p50_ms=_milliseconds(_percentile(durations, 50)),
-        p95_ms=_milliseconds(_percentile(durations, 95)),
-        max_ms=_milliseconds(durations[-1]),
+        p50_ms=spread.p50_ms,
+        p95_ms=spread.p95_ms,
+        max_ms=spread.max_ms,
         agents=_first_names(step.agent for step in steps),
         models=_first_names(step.model for step in steps),
         rolled_up=rolled_up,
+    )
+
+
+def _spread_of(steps: Sequence[StepRow]) -> Spread:
+    durations = sorted(step.duration_ns for step in steps)
+    return Spread(
+        p50_ms=_milliseconds(_percentile(durations, 50)),
+        p95_ms=_milliseconds(_percentile(durations, 95)),
+        max_ms=_milliseconds(durations[-1]),
     )
 
 

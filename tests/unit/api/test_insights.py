@@ -154,10 +154,55 @@ def test_a_run_counts_once_in_what_is_rolled_up(stage: MemoryStage, client: Http
     assert (group["phases"][-1]["runs"], group["phases"][-1]["calls"]) == (1, 70)
 
 
-def test_a_pipeline_as_a_whole_claims_no_percentile(stage: MemoryStage, client: HttpClient) -> None:
+def test_a_pipeline_as_a_whole_has_the_percentiles_of_its_median_run(
+    stage: MemoryStage, client: HttpClient
+) -> None:
+    """A run that still runs has none."""
     three_runs(stage)
-    for group in client.get("/insights", view="summary").json["pipelines"]:
-        assert "p95_ms" not in group
+    other, research = client.get("/insights", view="summary").json["pipelines"]
+    assert "p95_ms" not in other
+    assert (research["p50_ms"], research["p95_ms"], research["max_ms"]) == (1000, 2000, 4000)
+
+
+def test_hours_and_days_add_up_by_the_start_of_runs(stage: MemoryStage, client: HttpClient) -> None:
+    hour = 3_600 * SECOND
+    for number, hours in enumerate([0, 0, 1, 30]):
+        at = T0 // hour * hour - hours * hour + number
+        call = step(number, 2, phase="plan", cost_usd="0.1")
+        record(stage, f"run-{number}", build.started(at=at), call, build.ended(at=at + hour))
+    wanted = {"view": "summary", "from": text_of(T0 - 60 * hour)}
+    (group,) = client.get("/insights", **wanted, by="hour").json["pipelines"]
+    first = T0 // hour * hour
+    assert [
+        (t["from"], t["runs"], t["calls"], t["cost_usd"], t["p95_ms"]) for t in group["times"]
+    ] == [
+        (text_of(first - 30 * hour), 1, 1, "0.1", 2000),
+        (text_of(first - hour), 1, 1, "0.1", 2000),
+        (text_of(first), 2, 2, "0.2", 2000),
+    ]
+    assert "times" not in group["phases"][0]
+    assert sum(t["runs"] for t in group["times"]) == group["runs"]
+    (group,) = client.get("/insights", **wanted, by="day", pipeline="research").json["pipelines"]
+    assert sum(t["runs"] for t in group["times"]) == 4
+    assert all(t["from"].endswith("T00:00:00.000000000Z") for t in group["times"])
+    (plan,) = group["phases"]
+    assert [t["calls"] for t in plan["times"]] == [t["calls"] for t in group["times"]]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "field"),
+    [
+        ({"by": "hour"}, "by"),
+        ({"by": "hour", "from": text_of(T0 - 401 * 3_600 * SECOND)}, "by"),
+        ({"by": "week", "from": text_of(T0)}, "by"),
+        ({"view": "compare", "a": "x", "b": "y", "by": "day"}, "by"),
+    ],
+)
+def test_too_many_intervals_are_refused(
+    client: HttpClient, wanted: dict[str, str], field: str
+) -> None:
+    answer = client.get("/insights", **{"view": "summary", **wanted})
+    assert (answer.status, answer.json["field"]) == (400, field)
 
 
 def test_a_long_name_of_a_pipeline_is_found_by_itself(
@@ -214,6 +259,8 @@ def test_two_runs_are_compared_phase_by_phase(stage: MemoryStage, client: HttpCl
         "failed": -100.0,
         "cost_usd": 0.0,
         "input_tokens": -100.0,
+        "p50_ms": 200.0,
+        "p95_ms": 100.0,
     }
     plan, act = shown["phases"]
     assert plan["change"] == {
