@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test prove check test-large fmt bundle samples pictures prices setup clean
+.PHONY: help demo test prove check test-large fmt bundle samples pictures prices integrations setup clean
 
 # scripts/setup writes down which uv and which Python it found.
 ENVIRONMENT := build/environment.sh
@@ -11,7 +11,7 @@ WITH := source $(ENVIRONMENT) &&
 RUN := $(WITH) "$$UV" run --frozen --no-sync
 
 help: ## Show what there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: setup ## Record sample runs from end to end on the embedded AWS, and show what it made of them
 	@$(RUN) runtally demo
@@ -47,6 +47,9 @@ pictures: setup ## Draw the demo's picture in docs/pictures anew
 prices: setup ## Bring the newest genai-prices and make the price table of the library from it
 	@$(WITH) "$$UV" lock --quiet --upgrade-package genai-prices && "$$UV" sync --frozen --quiet
 	@$(RUN) python -m tools.prices
+
+integrations: setup ## Run the recipes of docs/integrations.md: each framework, against a scripted model
+	@$(RUN) pytest tests/integrations
 
 setup: ## Bring uv, Python packages and the CDK command line; say what is missing
 	@scripts/setup $(ENVIRONMENT)

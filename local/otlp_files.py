@@ -12,6 +12,7 @@ from typing import Final
 from local.recordings import InvalidRecording, Recording
 from runtally import wire
 from runtally.otel import messages
+from runtally.otel.messages import Signal
 from runtally.otel.steps import Mapped
 from runtally.wire import Rejected
 
@@ -66,13 +67,17 @@ def _bodies(content: bytes) -> list[tuple[int, bytes]]:
 
 def _mapped(body: bytes) -> list[Mapped | Rejected]:
     if is_otlp(body):
-        return messages.mapped("logs" if _NAMES[1] in body[:4_096] else "traces", body)
+        return _read("logs" if _NAMES[1] in body[:4_096] else "traces", body)
     try:
-        spans = messages.mapped("traces", body)
+        spans = _read("traces", body)
     except Rejected:
-        return messages.mapped("logs", body)
+        return _read("logs", body)
     if spans and all(isinstance(one, Rejected) for one in spans):
         # Protobuf does not say what it is: of logs, no record is a valid span.
         with contextlib.suppress(Rejected):
-            return messages.mapped("logs", body)
+            return _read("logs", body)
     return spans
+
+
+def _read(signal: Signal, body: bytes) -> list[Mapped | Rejected]:
+    return list(messages.mapped(messages.read(signal, body)))

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
@@ -24,6 +25,7 @@ _UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e]")
 _TYPE: Final = "String"
 _ATTRIBUTE_BYTES: Final = 256
 _LISTED_BYTES: Final = 2_048
+_SENT_AT_ONCE: Final = 16
 
 
 class SqsDeadLetters:
@@ -88,6 +90,15 @@ class SqsEventQueue:
             self._objects.put_claimed(claim.key, body)
             body = claim.claim
         _send(self._client, self._queue_url, body.decode(), {}, group=tenant_id)
+
+    def send_all(self, tenant_id: str, bodies: Sequence[bytes]) -> None:
+        if len(bodies) == 1:
+            self.send_events(tenant_id, bodies[0])
+            return
+        with ThreadPoolExecutor(_SENT_AT_ONCE) as pool:
+            sent = [pool.submit(self.send_events, tenant_id, body) for body in bodies]
+            for one in sent:
+                one.result()
 
 
 class SqsJobQueues:

@@ -113,8 +113,10 @@ class Http:
         content_type = otlp_http.content_type_of(event.headers.get("content-type"))
         try:
             tenant_id = self._api.authenticate(event.headers.get("authorization"))
-            body = _otlp_body_of(event.raw_event)
-            taken = self._api.accept_otlp(tenant_id, signal, body)
+            body = _otlp_body_of(event.raw_event, event.headers.get("content-encoding"))
+            taken = self._api.accept_otlp(
+                tenant_id, signal, body, as_json=content_type == otlp_http.JSON
+            )
         except Exception as error:  # noqa: BLE001 - told to the client and, if ours, to the log
             problem = self._told(error)
             answer = otlp_http.failure(problem, content_type)
@@ -199,13 +201,15 @@ def _body_of(event: dict[str, Any]) -> bytes:
     return _inflated(_raw_body_of(event), BODY_LIMIT_BYTES)
 
 
-def _otlp_body_of(event: dict[str, Any]) -> bytes:
+def _otlp_body_of(event: dict[str, Any], encoding: str | None) -> bytes:
     """Raises TooLarge before and after it is inflated, Rejected for what the gateway spoiled."""
+    if (encoding or "gzip").strip().lower() not in {"gzip", "identity"}:
+        raise Rejected("unknown_encoding", "Content-Encoding", "use gzip, or no compression")
     raw = _raw_body_of(event)
     if len(raw) > otlp.REQUEST_LIMIT_BYTES:
         raise TooLarge(
-            f"a request may have {otlp.REQUEST_LIMIT_BYTES:,} bytes: set"
-            " OTEL_EXPORTER_OTLP_COMPRESSION=gzip and OTEL_BSP_MAX_EXPORT_BATCH_SIZE=32"
+            f"a request may have {otlp.REQUEST_LIMIT_BYTES:,} bytes:"
+            f" set OTEL_EXPORTER_OTLP_COMPRESSION=gzip, {otlp.SMALLER}"
         )
     if raw.startswith(_SPOILED):
         detail = "gzipped JSON does not survive the gateway: use http/protobuf, or no compression"
@@ -213,8 +217,7 @@ def _otlp_body_of(event: dict[str, Any]) -> bytes:
     body = _inflated(raw, otlp.INFLATED_LIMIT_BYTES)
     if len(body) > otlp.INFLATED_LIMIT_BYTES:
         raise TooLarge(
-            f"inflated, a request may have {otlp.INFLATED_LIMIT_BYTES:,} bytes: set"
-            " OTEL_BSP_MAX_EXPORT_BATCH_SIZE=32"
+            f"inflated, a request may have {otlp.INFLATED_LIMIT_BYTES:,} bytes: {otlp.SMALLER}"
         )
     return body
 

@@ -3,14 +3,13 @@
 Everything that knows OpenTelemetry is imported with the first such request.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from functions.core import retention
+from functions.core import caps, retention
 from functions.core.api_ports import EventQueue
-from functions.core.errors import Rejected
+from functions.core.errors import Rejected, TooLarge
 
 if TYPE_CHECKING:
     from runtally.otel.steps import Mapped
@@ -19,9 +18,12 @@ Signal = Literal["traces", "logs"]
 
 REQUEST_LIMIT_BYTES: Final = 4_500_000
 """Lambda takes 6 MiB, in which a body that is no text comes as base64, four bytes for three."""
-INFLATED_LIMIT_BYTES: Final = 64 * 1024 * 1024
-"""As https://github.com/open-telemetry/opentelemetry-proto/blob/main/docs/specification.md says."""
+INFLATED_LIMIT_BYTES: Final = 32 * 1024 * 1024
+"""Half of what OTLP suggests: any request below it is done in the function's time and memory."""
+SPANS_LIMIT: Final = 20_000
+SMALLER: Final = "set OTEL_BSP_MAX_EXPORT_BATCH_SIZE=64"
 _TOLD: Final = 3
+_REASON_BYTES: Final = 200
 
 
 @dataclass(slots=True)
@@ -29,20 +31,22 @@ class Taken:
     """How many spans or records of a request will never be recorded, and why."""
 
     rejected: int = 0
-    reasons: Counter[str] = field(default_factory=Counter)
+    _reasons: dict[str, list[int]] = field(default_factory=dict)
 
     def reject(self, rejected: Rejected, index: int) -> None:
         """Reasons alike are told once, with the place of the first."""
-        alike = f"{rejected.field or 'it'}: {rejected.detail} ({rejected.reason})"
-        known = next((told for told in self.reasons if told.endswith(alike)), f"[{index}] {alike}")
-        self.reasons[known] += 1
+        where = f"{rejected.field}: " if rejected.field else ""
+        reason = caps.cut(f"{where}{rejected.detail}", _REASON_BYTES)
+        count = self._reasons.setdefault(f"{reason} ({rejected.reason})", [index, 0])
+        count[1] += 1
         self.rejected += 1
 
     @property
     def message(self) -> str:
         """Empty when all was taken."""
-        told = [f"{count} x {why}" for why, count in self.reasons.most_common(_TOLD)]
-        more = len(self.reasons) - len(told)
+        by_count = sorted(self._reasons.items(), key=lambda entry: -entry[1][1])
+        told = [f"{count} x [{first}] {why}" for why, (first, count) in by_count[:_TOLD]]
+        more = len(by_count) - len(told)
         return "; ".join(told + [f"and {more} other reasons"] * bool(more))
 
 
@@ -52,24 +56,29 @@ class AcceptOtlp:
     now_ns: Callable[[], int]
     retention_days: int
 
-    def __call__(self, tenant_id: str, signal: Signal, body: bytes) -> Taken:
+    def __call__(
+        self, tenant_id: str, signal: Signal, body: bytes, *, as_json: bool = False
+    ) -> Taken:
         """Send on what can be recorded. The same spans again, in whatever requests, are the same
         events.
 
-        Raises Rejected when the body is no request of that signal, Unavailable when the queue does
-        not take everything: then all may be sent again.
+        Raises Rejected when the body is no request of that signal, TooLarge when it holds too many,
+        Unavailable when the queue does not take everything: then all may be sent again.
         """
         from runtally.otel import messages  # noqa: PLC0415 - for those who send it
 
         taken = Taken()
         accepted: list[Mapped] = []
-        for index, mapped in enumerate(messages.mapped(signal, body)):
+        sources = messages.read(signal, body, as_json=as_json)
+        if len(sources) > SPANS_LIMIT:
+            raise TooLarge(f"a request may have {SPANS_LIMIT:,} spans or records; {SMALLER}")
+        for index, mapped in enumerate(messages.mapped(sources)):
             try:
                 accepted.append(self._checked(mapped))
             except Rejected as rejected:
                 taken.reject(rejected, index)
-        for message in messages.sealed(tenant_id, accepted):
-            self.queue.send_events(tenant_id, message.body)
+        sealed = messages.sealed(tenant_id, accepted)
+        self.queue.send_all(tenant_id, [message.body for message in sealed])
         return taken
 
     def _checked(self, mapped: "Mapped | Rejected") -> "Mapped":

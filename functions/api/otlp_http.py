@@ -37,7 +37,8 @@ def failure(problem: shapes.Problem, content_type: str) -> bytes:
     """A google.rpc.Status."""
     code = _GRPC_CODES.get(problem.status, _INTERNAL)
     where = f"{problem.field}: " if problem.field else ""
-    message = f"{where}{problem.detail}"
+    instance = f" ({problem.instance})" if problem.instance else ""
+    message = f"{where}{problem.detail}{instance}"
     if content_type == JSON:
         return json.dumps({"code": code, "message": message}).encode()
     return _varint_field(1, code) + _text_field(2, message)

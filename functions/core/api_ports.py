@@ -173,3 +173,6 @@ class EventQueue(Protocol):
     def send_events(self, tenant_id: str, body: bytes) -> None:
         """Put a sealed message of up to 64 MB on the queue that ingest reads, with a fair share
         for every tenant. Raises Unavailable; sending it again does no harm."""
+
+    def send_all(self, tenant_id: str, bodies: Sequence[bytes]) -> None:
+        """The same with many, several at a time. Raises Unavailable when one was not taken."""

@@ -47,7 +47,8 @@ def phases_of(steps: Sequence[StepRow]) -> dict[str, str]:
     for step in steps:
         for node in reversed(family.path_up(step, labels)):
             labels[node.step_id] = _labels_of(node, labels.get(family.parent_of(node), _NO_LABELS))
-        phases[step.step_id] = next(filter(None, labels[step.step_id]), NO_PHASE)
+        phase, hint, name, model = labels[step.step_id]
+        phases[step.step_id] = phase or hint or (name and grouped(name, model)) or NO_PHASE
     return phases
 
 
@@ -57,18 +58,18 @@ class _Labels(NamedTuple):
     phase: str
     hint: str
     name: str
+    model: str
 
 
-_NO_LABELS: Final = _Labels("", "", "")
+_NO_LABELS: Final = _Labels("", "", "", "")
 
 
 def _labels_of(step: StepRow, above: _Labels) -> _Labels:
     if not step.parent_id:
-        return _Labels(step.phase, "", "")
+        return _Labels(step.phase, "", "", "")
+    named = above if above.name else _Labels("", "", step.name or step.agent, step.model)
     return _Labels(
-        step.phase or above.phase,
-        above.hint or step.phase_hint,
-        above.name or grouped(step.name or step.agent, step.model),
+        step.phase or above.phase, above.hint or step.phase_hint, named.name, named.model
     )
 
 

@@ -70,16 +70,17 @@ class Fields:
             if self._attributes or self._notes:
                 fields["attributes"] = {**self._attributes, **self._notes}
             try:
-                return wire.decode_event(msgspec.json.encode(fields), "")
-            except wire.Rejected as rejected:
+                return msgspec.convert(fields, wire.Event)
+            except msgspec.ValidationError as error:
+                rejected = wire.rejected(str(error), "")
                 name = _PATH_END.split(rejected.field)[0]
                 if name not in self._values:
-                    raise
+                    raise rejected from None
                 del self._values[name]
                 self._drop(name, rejected.detail)
 
     def _drop(self, name: str, why: str) -> None:
-        _log.warning("runtally: %s is recorded without %s: %s", self._what, name, why)
+        _log.warning("runtally: %.200s is recorded without %s: %.200s", self._what, name, why)
         self.note(DROPPED, name)
 
 

@@ -1,8 +1,10 @@
 """Names that hold a counter or an id, brought down to what they have in common."""
 
 import re
+from functools import lru_cache
 from typing import Final
 
+_LONGEST: Final = 1_024
 _UUID: Final = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
 # A run of hex is an id when it is long and holds both kinds of digits.
 _HEX: Final = r"\b(?=[0-9a-fA-F]*[0-9])(?=[0-9a-fA-F]*[a-fA-F])[0-9a-fA-F]{12,}\b"
@@ -11,11 +13,13 @@ _LAST_NUMBER: Final = r"(?<=[-_.:# /])[0-9]+$"
 _VARYING: Final = re.compile("|".join((_UUID, _HEX, _LONG_NUMBER, _LAST_NUMBER)))
 
 
+@lru_cache(maxsize=1_024)  # a run has few names, and asks for each of them all the time
 def grouped(name: str, model: str = "") -> str:
     """The name with `*` for each id and for a counter at its end: `update-13` is `update-*`.
 
     The version of a model at the end, `chat gpt-5` for `gpt-5-2025-08-07`, is no counter.
     """
+    name = name[:_LONGEST]
     before, _, last = name.rpartition(" ")
     if model and (model.startswith(last) or last.startswith(model)):
         return f"{_VARYING.sub('*', before)} {last}".lstrip()

@@ -52,7 +52,7 @@ class TestKind:
             ({"span.type": "inference.modelapi"}, "chain"),
             ({"gen_ai.tool.name": "lookup", "gen_ai.request.model": "m"}, "tool"),
             ({"agent_name": "joker", "gen_ai.usage.input_tokens": 1}, "agent"),
-            ({"gen_ai.usage.input_tokens": 1}, "model"),
+            ({"gen_ai.usage.input_tokens": 1}, "span"),
             ({"gen_ai.request.model": "m"}, "model"),
             ({"http.method": "GET"}, "span"),
             ({}, "span"),

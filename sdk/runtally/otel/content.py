@@ -15,6 +15,7 @@ _OPENING: Final = ("{", "[")
 _DEEPEST: Final = json_text.MAX_DEPTH - 3
 """Of a member: the payload must not be too deep around it."""
 _LEVELS: Final = 20
+_INDEX: Final = re.compile("[0-9]{1,9}")
 _encode: Final = msgspec.json.Encoder().encode
 _ROWS: Final = Rows(mapping.PAYLOAD)
 _NUMBERED: Final = re.compile(
@@ -34,7 +35,7 @@ def of_span(span: Span) -> bytes:
         "events": [_event(event) for event in events],
         "links": [_link(link) for link in span.links],
         "name": span.name,
-        "kind": KINDS[span.kind] if span.kind < len(KINDS) else span.kind,
+        "kind": KINDS[span.kind] if 0 <= span.kind < len(KINDS) else span.kind,
         "status": _present(code=span.status_code, message=span.status_message),
         "trace_id": span.trace_id,
         "span_id": span.span_id,
@@ -121,8 +122,17 @@ def _member(name: str, text: bytes) -> bytes:
 def _embedded(value: Any) -> bytes:
     """JSON text as the JSON that it is, every number as it was written; other values encoded."""
     if isinstance(value, str) and value.startswith(_OPENING):
-        return payloads.encode(msgspec.Raw(json_text.utf8(value)))
+        return _json_in(value)
     return _encoded(value)
+
+
+def _json_in(text: str) -> bytes:
+    """What a strict parser takes is only minified; the rest takes the longer way."""
+    raw = json_text.utf8(text)
+    try:
+        return json_text.mend_strings(json_text.minify(raw))
+    except (msgspec.DecodeError, RecursionError):
+        return payloads.encode(msgspec.Raw(raw))
 
 
 def _encoded(value: object) -> bytes:
@@ -166,7 +176,7 @@ def _as_lists(tree: Any) -> Any:
     is for the counts of what was dropped to tell."""
     if not isinstance(tree, dict):
         return tree
-    if tree and all(key.isdecimal() for key in tree):
+    if tree and all(_INDEX.fullmatch(key) for key in tree):
         return [_as_lists(tree[key]) for key in sorted(tree, key=int)]
     return {key: _as_lists(value) for key, value in tree.items()}
 
@@ -183,6 +193,7 @@ def _link(link: Link) -> dict[str, Any]:
     return _present(
         trace_id=link.trace_id,
         span_id=link.span_id,
+        trace_state=link.trace_state,
         attributes=link.attributes,
         dropped_attributes=link.dropped_attributes,
     )

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("runtally")
 
+_LOCAL: Final = 0x100
+_REMOTE: Final = 0x300
+"""Flags of OTLP: that it is known where the parent was, and where."""
+
 
 class SpanExporter(export.SpanExporter):
     """Records each span as a step, for a SimpleSpanProcessor or a BatchSpanProcessor.
@@ -96,13 +100,14 @@ def span_of(span: trace.ReadableSpan) -> Span:
                 f"{link.context.trace_id:032x}",
                 f"{link.context.span_id:016x}",
                 _attributes(link.attributes),
-                link.dropped_attributes,
+                link.dropped_attributes,  # and no trace state: OTLP's exporters send none
             )
             for link in span.links
         ],
         status_code=span.status.status_code.value,
         status_message=span.status.description or "",
         trace_state=context.trace_state.to_header() if context else "",
+        flags=_REMOTE if span.parent is not None and span.parent.is_remote else _LOCAL,
         dropped_attributes=span.dropped_attributes,
         dropped_events=span.dropped_events,
         dropped_links=span.dropped_links,

@@ -1,5 +1,6 @@
 """What the attributes of a span or an event say of a step: texts, phase, tokens and cost."""
 
+import decimal
 import json
 from collections.abc import Iterable, Mapping
 from decimal import Decimal, InvalidOperation
@@ -10,6 +11,9 @@ from runtally.otel import mapping
 from runtally.otel.rows import Rows, first_of
 from runtally.otel.spans import Attributes
 
+_MOST_TOKENS: Final = 10**12
+_MOST_USD: Final = 10**12
+_EXACT: Final = decimal.Context(prec=400, Emin=-decimal.MAX_EMAX, Emax=decimal.MAX_EMAX)
 _ROWS: Final = Rows(mapping.ROWS)
 
 
@@ -25,12 +29,16 @@ class Facts:
     def put(self, made: fields.Fields, at: int) -> None:
         """Put all of it into an event; `at`, in nanoseconds, decides which prices hold."""
         for field in mapping.FIELDS:
-            made.put(field, self.told.get(field))
+            if field in self.told:
+                made.put(field, self.told[field])
         if "phase" not in self.told:
             made.put("phase_hint", self._phase_hint())
         kept = {name: self.told[name] for name in mapping.KEPT if name in self.told}
         used = self._tokens()
         cost = self._reported_cost()
+        if cost is not None and not _is_money(cost):
+            made.put("cost_usd", cost)  # which says that it was dropped
+            cost = None
         if self.kind not in mapping.COUNTED_KINDS:
             made.put("attributes", kept | _repeated(used, cost))
             return
@@ -102,11 +110,11 @@ class Facts:
 
 
 def kind_of(name: str, attributes: Attributes) -> str:
+    if kind := mapping.KINDS_BY_NAME.get(name):
+        return kind
     for attribute, meanings in mapping.KINDS.items():
         if kind := meanings.get(str(attributes.get(attribute))):
             return kind
-    if kind := mapping.KINDS_BY_NAME.get(name):
-        return kind
     return next((kind for there, kind in mapping.KINDS_BY_PRESENCE if there in attributes), "span")
 
 
@@ -130,23 +138,42 @@ def _json_object(written: object) -> Mapping[str, Any]:
 
 def _count(value: Any) -> int | None:
     """A count of tokens, which may come as text. None for what is none."""
-    if isinstance(value, int) and not isinstance(value, bool):
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
+    number = _decimal(value)
+    # Written out, 1e999999 has a million digits.
+    if number is None or abs(number) > _MOST_TOKENS or number != number.to_integral_value():
+        return None
+    return int(number)
+
+
+def _decimal(value: Any) -> Decimal | None:
     try:
         number = Decimal(str(value))
-        return int(number) if number == number.to_integral_value() else None
-    except (InvalidOperation, OverflowError, ValueError):
+    except InvalidOperation:
         return None
+    return number if number.is_finite() else None
 
 
 def _total_of(details: Mapping[str, Any]) -> Any:
     """Langfuse's `total`; where none is given, it is the sum."""
     if "total" in details or not details:
         return details.get("total")
-    try:
-        return sum((Decimal(str(cost)) for cost in details.values()), Decimal(0))
-    except InvalidOperation:
+    costs = [_decimal(cost) for cost in details.values()]
+    if any(cost is None or abs(cost) > _MOST_USD for cost in costs):
         return None
+    total = Decimal(0)
+    for cost in costs:
+        total = _EXACT.add(total, cost or Decimal(0))  # whatever context the application set
+    return total
+
+
+def _is_money(cost: Any) -> bool:
+    try:
+        fields.money(cost)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _repeated(used: Mapping[str, int], cost: Any) -> dict[str, Any]:

@@ -20,11 +20,11 @@ from runtally.wire import Rejected, RunStarted
 
 _CLAUDE_CODE: Final = "claude_code."
 _KINDS: Final = {
-    "claude_code.api_request": "model",
     "claude_code.api_error": "model",
     "claude_code.tool_result": "tool",
     "claude_code.user_prompt": "prompt",
 }
+_CALL: Final = "claude_code.api_request"
 _BEGINS_RUN: Final = "claude_code.user_prompt"
 _FAILS: Final = "claude_code.api_error"
 _MILLISECOND: Final = 1_000_000
@@ -95,14 +95,16 @@ def _step_of(record: LogRecord, name: str) -> wire.Step:
 
 
 def _kind_of(record: LogRecord, name: str) -> str | None:
-    """None where the attributes have to tell."""
-    if name.startswith(_CLAUDE_CODE):
-        return _KINDS.get(name, "event")
-    return "event" if record.span_id else None
+    """None where the attributes have to tell. What a span tells, too, is counted by the span."""
+    if name == _CALL:
+        return "model"
+    if record.span_id:
+        return "event"
+    return _KINDS.get(name, "event") if name.startswith(_CLAUDE_CODE) else None
 
 
 def _error_of(name: str, facts: Facts) -> str | None:
-    if name != _FAILS and not facts.failed:
+    if facts.kind == "event" or (name != _FAILS and not facts.failed):
         return None
     return str(facts.told.get("error") or "failed without a message")
 

@@ -11,6 +11,7 @@ from typing import Final
 
 RUN_ID: Final = "runtally.run_id"
 RUN_END: Final = "runtally.run_end"
+PIPELINE: Final = "runtally.pipeline"
 
 FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "phase": (
@@ -142,7 +143,7 @@ USAGE_DETAIL_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 """Langfuse's own: JSON, by kind of tokens; its cost likewise, with a `total`."""
 
 WORKFLOW: Final = (
-    "runtally.pipeline",
+    PIPELINE,
     "gen_ai.workflow.name",
     "traceloop.workflow.name",
     "langfuse.trace.name",
@@ -211,7 +212,6 @@ KINDS_BY_PRESENCE: Final = (
     ("gen_ai.tool.name", "tool"),
     ("tool.name", "tool"),
     ("agent_name", "agent"),
-    ("gen_ai.usage.input_tokens", "model"),
     ("gen_ai.request.model", "model"),
     ("llm.model_name", "model"),
 )

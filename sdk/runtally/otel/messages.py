@@ -1,6 +1,7 @@
 """Requests as sealed messages: what the OTLP routes send on, and saved files are replayed as."""
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from runtally import oversize, wire
@@ -10,16 +11,47 @@ from runtally.otel.spans import LogRecord, Span
 from runtally.otel.steps import Mapped
 from runtally.wire import Rejected
 
+_log = logging.getLogger("runtally")
+
 Signal: TypeAlias = Literal["traces", "logs"]
+Source: TypeAlias = Span | LogRecord | Rejected
 
 
-def mapped(signal: Signal, body: bytes) -> list[Mapped | Rejected]:
-    """What each span or log record of a request is recorded as, in its order, or why it is not.
+def read(signal: Signal, body: bytes, *, as_json: bool = False) -> Sequence[Source]:
+    """The spans or log records of a request, in its order, or why one cannot be read.
 
-    Raises Rejected when the body is no request of that signal.
+    `as_json` for what is said to be JSON; else it shows. Raises Rejected when the body is no
+    request of that signal.
     """
-    sources = otlp.spans_in(body) if signal == "traces" else otlp.log_records_in(body)
-    return [_attempt(source) for source in sources]
+    if signal == "traces":
+        return otlp.spans_in(body, as_json=as_json)
+    return otlp.log_records_in(body, as_json=as_json)
+
+
+def mapped(sources: Iterable[Source]) -> Iterator[Mapped | Rejected]:
+    """What each is recorded as, or why it is not: whatever one does, the others are mapped."""
+    return map(_Mapping(), sources)
+
+
+class _Mapping:
+    def __init__(self) -> None:
+        self._told = False
+
+    def __call__(self, source: Source) -> Mapped | Rejected:
+        try:
+            match source:
+                case Span():
+                    return steps.events_of_span(source)
+                case LogRecord():
+                    return logs.events_of_log_record(source)
+        except Rejected as rejected:
+            return rejected
+        except Exception:  # noqa: BLE001 - a fault of the mapping must not cost its neighbours
+            if not self._told:  # a request may hold thousands of the same
+                _log.exception("runtally: a span or log record cannot be mapped")
+                self._told = True
+            return Rejected("unmappable", "", "its mapping failed, which has been logged")
+        return source
 
 
 def sealed(tenant_id: str, recorded: Iterable[Mapped]) -> Sequence[Sealed]:
@@ -32,15 +64,3 @@ def sealed(tenant_id: str, recorded: Iterable[Mapped]) -> Sequence[Sealed]:
             line = oversize.line_within(event, wire.CLAIM_LIMIT_BYTES)
             messages += [cut.seal() for cut in packer.add(head, line, 0.0)]
     return messages + [cut.seal() for cut in packer.take_all()]
-
-
-def _attempt(source: Span | LogRecord | Rejected) -> Mapped | Rejected:
-    try:
-        match source:
-            case Span():
-                return steps.events_of_span(source)
-            case LogRecord():
-                return logs.events_of_log_record(source)
-    except Rejected as rejected:
-        return rejected
-    return source

@@ -94,12 +94,14 @@ def _span(span: trace_pb2.Span, scope: Scope) -> Span:
                 link.span_id.hex(),
                 _attributes(link.attributes),
                 link.dropped_attributes_count,
+                link.trace_state,
             )
             for link in span.links
         ],
         status_code=span.status.code,
         status_message=span.status.message,
         trace_state=span.trace_state,
+        flags=span.flags,
         dropped_attributes=span.dropped_attributes_count,
         dropped_events=span.dropped_events_count,
         dropped_links=span.dropped_links_count,
@@ -113,7 +115,7 @@ def _log_record(record: logs_pb2.LogRecord, scope: Scope) -> LogRecord:
         scope=scope,
         body=_value(record.body),
         attributes=_attributes(record.attributes),
-        severity=record.severity_text,
+        severity=record.severity_text or str(record.severity_number or ""),
         trace_id=record.trace_id.hex(),
         span_id=record.span_id.hex(),
         dropped_attributes=record.dropped_attributes_count,

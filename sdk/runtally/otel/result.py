@@ -32,6 +32,6 @@ def _texts_in(message: Mapping[str, Any]) -> list[str]:
     found = [
         first_of(part, ("content", "text"))
         for part in parts
-        if isinstance(part, Mapping) and part.get("type", "text") in {"text", "output_text"}
+        if isinstance(part, Mapping) and part.get("type", "text") in ("text", "output_text")
     ]
     return [text for text in found if isinstance(text, str)]

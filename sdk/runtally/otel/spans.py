@@ -16,6 +16,8 @@ Attributes: TypeAlias = Mapping[str, Any]
 
 STATUS_ERROR: Final = 2
 INTERNAL: Final = 1
+_REMOTE: Final = 0x300
+"""Of a span's flags: it is known whether the parent is in another process, and it is."""
 KINDS: Final = ("unspecified", "internal", "server", "client", "producer", "consumer")
 
 
@@ -51,6 +53,7 @@ class Link:
     span_id: str
     attributes: Attributes
     dropped_attributes: int = 0
+    trace_state: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ class Span:
     status_code: int = 0
     status_message: str = ""
     trace_state: str = ""
+    flags: int = 0
     dropped_attributes: int = 0
     dropped_events: int = 0
     dropped_links: int = 0
@@ -77,6 +81,11 @@ class Span:
     @property
     def is_root(self) -> bool:
         return not self.parent_span_id.strip("0")
+
+    @property
+    def is_entry(self) -> bool:
+        """A root, or the first span of a service that another one called."""
+        return self.is_root or self.flags & _REMOTE == _REMOTE
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -16,6 +17,7 @@ from runtally import fields, names, wire
 from runtally.otel import content, mapping
 from runtally.otel.facts import Facts, dropped
 from runtally.otel.result import result_of
+from runtally.otel.rows import first_of
 from runtally.otel.spans import STATUS_ERROR, Scope, Span
 from runtally.wire import Rejected, RunEnded, RunStarted
 
@@ -36,15 +38,17 @@ class Mapped(NamedTuple):
 
 
 def events_of_span(span: Span) -> Mapped:
-    """A step; and around it a root's `run.started` and, unless its run goes on in other traces,
-    `run.ended`. Raises Rejected, with OTLP's name of the field, for a span that no step can be made
-    of."""
+    """A step; before it, if it is a root or has its parent in another service, `run.started`; and
+    behind a root, unless its run goes on in other traces, `run.ended`.
+
+    Raises Rejected, with OTLP's name of the field, for a span that no step can be made of.
+    """
     _check(span)
     facts = Facts(span.name, span.attributes)
-    given = facts.told.get("run_id") or span.scope.resource.get(mapping.RUN_ID)
+    given = facts.told.get("run_id") or first_of(span.scope.resource, (mapping.RUN_ID,))
     step = _step_of_span(span, facts)
     events: list[wire.RunEvent] = [step]
-    if span.is_root:
+    if span.is_entry:
         events.insert(0, _run_started(span, facts, given))
     asked = str(span.attributes.get(mapping.RUN_END)).lower() == "true"
     if asked or (given is None and span.is_root):
@@ -64,6 +68,7 @@ def step_id_of(trace_id: str, span_id: str, started_at: int) -> str:
     return f"{started_at:019d}-{suffix_of(trace_id, span_id)}"
 
 
+@lru_cache(maxsize=1_024)  # of a parent it is asked by every child
 def suffix_of(*ids: str) -> str:
     """The part of a step's id that its children know too: they do not know when it began."""
     digest = hashlib.sha256("/".join(ids).encode()).digest()
@@ -132,7 +137,9 @@ def _run_started(span: Span, facts: Facts, given: Any) -> wire.RunEvent:
     made = fields.Fields(f"run of span {span.name}")
     made.put("session_id", facts.told.get("session_id"))
     made.put("attributes", _attributes_of_run(span, given))
-    pipeline = names.telling(str(facts.told.get("workflow") or ""), span.name)
+    of_service = first_of(span.scope.resource, (mapping.PIPELINE,))
+    told = span.attributes.get(mapping.PIPELINE) or of_service or facts.told.get("workflow")
+    pipeline = names.telling(str(told or ""), span.name)
     event = made.event(
         "run.started",
         at=span.started_at,

@@ -136,8 +136,10 @@ def test_a_span_that_is_no_span_is_told_by_its_place_in_json(client: HttpClient)
     answer = post(client, as_json(traces(*spans)), JSON)
     told = answer.json["partialSuccess"]
     assert told["rejectedSpans"] == "2"
-    assert "resourceSpans[0].scopeSpans[0].spans[1]: `startTimeUnixNano`" in told["errorMessage"]
-    assert "spans[2]: `attributes` is no list" in told["errorMessage"]
+    assert told["errorMessage"] == (
+        "1 x [1] `startTimeUnixNano` is no integer (invalid_field);"
+        " 1 x [2] `attributes` is no list (invalid_field)"
+    )
 
 
 def test_spans_older_than_the_retention_are_refused_with_the_reason(
@@ -176,7 +178,7 @@ def test_what_the_queue_refuses_is_to_be_sent_again(
 def test_a_fault_of_our_own_is_a_503_too(
     client: HttpClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(messages, "mapped", lambda signal, body: 1 // 0)
+    monkeypatch.setattr(messages, "read", lambda signal, body, as_json: 1 // 0)
     answer = post(client, b"", JSON)
     assert (answer.status, answer.headers["retry-after"]) == (503, "2")
     assert answer.json["code"] == 13
@@ -186,15 +188,16 @@ def test_a_fault_of_our_own_is_a_503_too(
 @pytest.mark.parametrize(
     ("body", "status", "told"),
     [
-        (b"{", 400, "not_json"),
-        (b"[]", 400, ""),
-        (b"\x0a\xff", 400, "TracesData"),
+        (b"{", 400, "truncated"),
+        (b"[]", 400, "object"),
+        (b"\x0a\xff", 400, "malformed"),
+        (as_json(traces(*[{}] * 20_001)), 413, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE"),
         (b"\x1f\x8b\x08rubbish", 400, "gzip"),
         ("\x1f\ufffd\x08\x00", 400, "use http/protobuf"),
         (b"x" * 6_000_000, 413, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE"),
         (gzip.compress(b"{" + b" " * (64 * 1024 * 1024)), 413, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE"),
     ],
-    ids=["json", "array", "protobuf", "gzip", "spoiled", "6 MB", "bomb"],
+    ids=["json", "array", "protobuf", "spans", "gzip", "spoiled", "6 MB", "bomb"],
 )
 def test_what_is_no_request_is_refused_in_the_format_that_was_asked_for(
     client: HttpClient, body: bytes | str, status: int, told: str
@@ -202,8 +205,41 @@ def test_what_is_no_request_is_refused_in_the_format_that_was_asked_for(
     answer = post(client, body, JSON)
     assert answer.status == status
     assert set(answer.json) == {"code", "message"}
-    if told != "not_json":
-        assert told in answer.json["message"]
+    assert told in answer.json["message"]
+
+
+def test_what_protobuf_cannot_be_is_told_in_protobuf(client: HttpClient) -> None:
+    answer = post(client, b"\x0a\xff")
+    assert (answer.status, answer.headers["content-type"]) == (400, "application/x-protobuf")
+    assert answer.body.startswith(b"\x08\x03\x12")  # INVALID_ARGUMENT, and a message
+    assert b"TracesData" in answer.body
+    answer = post(client, b"\x28\xb5\x2f\xfd", {**PROTOBUF, "Content-Encoding": "zstd"})
+    assert answer.status == 400
+    assert b"Content-Encoding: use gzip" in answer.body
+
+
+@pytest.mark.parametrize("start", [b"", b"\n", b"\xef\xbb\xbf", b" \r\n"])
+def test_what_is_said_to_be_json_may_begin_as_json_may(client: HttpClient, start: bytes) -> None:
+    headers = {"Content-Type": "Application/JSON; charset=utf-8"}
+    assert post(client, start + as_json(traces(span(1))), headers).body == b"{}"
+
+
+def test_a_refusal_stays_short_whatever_is_refused(client: HttpClient) -> None:
+    nothing = {"resourceSpans": [{"scopeSpans": [{"spans": [None] * 16_000}]}]}
+    told = post(client, as_json(nothing), JSON).json["partialSuccess"]
+    assert told["rejectedSpans"] == "16000"
+    assert told["errorMessage"].startswith("16000 x [0] ")
+    long = span(1, attributes=[{"key": "x", "value": {"doubleValue": "x" * 1_000_000}}])
+    told = post(client, gzip.compress(as_json(traces(long))), JSON).json["partialSuccess"]
+    assert len(told["errorMessage"]) < 300
+
+
+def test_many_small_runs_are_sent_several_at_a_time(stage: MemoryStage, client: HttpClient) -> None:
+    spans = [span(n, traceId=f"{n:032x}") for n in range(1, 201)]
+    assert post(client, as_protobuf(traces(*spans))).status == 200
+    assert len(stage.sqs.queues[EVENTS]) == 200
+    settle(stage)
+    assert len(client.get("/pipeline-runs", limit="100").json["runs"]) == 100
 
 
 def test_a_key_is_needed_and_decides_the_tenant(
