@@ -70,7 +70,7 @@ class Fields:
             if self._attributes or self._notes:
                 fields["attributes"] = {**self._attributes, **self._notes}
             try:
-                return msgspec.convert(fields, wire.Event)
+                event: wire.Event = msgspec.convert(fields, wire.Event)
             except msgspec.ValidationError as error:
                 rejected = wire.rejected(str(error), "")
                 name = _PATH_END.split(rejected.field)[0]
@@ -78,6 +78,8 @@ class Fields:
                     raise rejected from None
                 del self._values[name]
                 self._drop(name, rejected.detail)
+            else:
+                return event
 
     def _drop(self, name: str, why: str) -> None:
         _log.warning("runtally: %.200s is recorded without %s: %.200s", self._what, name, why)
