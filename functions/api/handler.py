@@ -1,5 +1,6 @@
 """Lambda entry: one HTTP request of an API Gateway HTTP API."""
 
+import logging
 import time
 from collections.abc import Callable
 from functools import cache
@@ -58,6 +59,8 @@ def api_over(
 @cache
 def _http() -> Http:
     settings = ApiSettings.from_environment()
+    # Its warnings quote what a tenant sent.
+    logging.getLogger("runtally").setLevel(logging.ERROR)
     api = api_over(
         clients.dynamodb(clients.ANSWERING),
         clients.s3(clients.ANSWERING),

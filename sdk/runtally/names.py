@@ -13,13 +13,16 @@ _LAST_NUMBER: Final = r"(?<=[-_.:# /])[0-9]+$"
 _VARYING: Final = re.compile("|".join((_UUID, _HEX, _LONG_NUMBER, _LAST_NUMBER)))
 
 
-@lru_cache(maxsize=1_024)  # a run has few names, and asks for each of them all the time
 def grouped(name: str, model: str = "") -> str:
     """The name with `*` for each id and for a counter at its end: `update-13` is `update-*`.
 
     The version of a model at the end, `chat gpt-5` for `gpt-5-2025-08-07`, is no counter.
     """
-    name = name[:_LONGEST]
+    return _grouped(name[:_LONGEST], model[:_LONGEST])
+
+
+@lru_cache(maxsize=1_024)  # a run has few names, and asks for each of them all the time
+def _grouped(name: str, model: str) -> str:
     before, _, last = name.rpartition(" ")
     if model and (model.startswith(last) or last.startswith(model)):
         return f"{_VARYING.sub('*', before)} {last}".lstrip()

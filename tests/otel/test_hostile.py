@@ -149,3 +149,109 @@ def test_a_service_that_another_one_called_starts_the_run_and_does_not_end_it() 
         start, step = one.events
         assert isinstance(start, wire.RunStarted)
         assert (start.pipeline, isinstance(step, wire.Step)) == ("nightly", True)
+
+
+def test_ids_in_capitals_are_the_same_ids() -> None:
+    """OTLP's JSON has hex of either case."""
+    made = otlp.span(10, 11)
+    capital = made | {name: made[name].upper() for name in ("traceId", "spanId", "parentSpanId")}
+    assert mapped_of(as_json(traces(capital))) == mapped_of(as_json(traces(made)))
+
+
+@pytest.mark.parametrize("encode", [as_protobuf, as_json])
+def test_a_log_record_without_a_time_has_that_of_who_saw_it(encode: Any) -> None:
+    record = {
+        "observedTimeUnixNano": "1795984949123456789",
+        "eventName": "gen_ai.client.inference.operation.details",
+        "traceId": TRACE,
+        "severityNumber": 9,
+    }
+    (one,) = messages.mapped(messages.read("logs", encode(otlp.logs(record))))
+    assert isinstance(one, Mapped)
+    (step,) = one.events
+    assert isinstance(step, wire.Step)
+    assert step.ended_at == 1795984949123456789
+    assert isinstance(step.payload, msgspec.Raw)
+    assert json.loads(bytes(step.payload))["severity"] == "9"
+
+
+def test_content_in_the_body_of_a_log_record_stays_where_attributes_have_some_too() -> None:
+    attributes = otlp.attributes({"gen_ai.input.messages": "[1]"})
+    inner = otlp.attributes({"gen_ai.input.messages": "[2]", "gen_ai.output.messages": "[3]"})
+    record = {
+        "timeUnixNano": "1795984949123456789",
+        "eventName": "gen_ai.client.inference.operation.details",
+        "traceId": TRACE,
+        "attributes": attributes,
+        "body": {"kvlistValue": {"values": inner}},
+    }
+    (one,) = messages.mapped(messages.read("logs", as_json(otlp.logs(record))))
+    assert isinstance(one, Mapped)
+    (step,) = one.events
+    assert isinstance(step, wire.Step)
+    assert isinstance(step.payload, msgspec.Raw)
+    payload = json.loads(bytes(step.payload))
+    assert (payload["input"], payload["output"]) == ([1], [3])
+    assert payload["body"] == {"gen_ai.input.messages": "[2]"}
+
+
+@pytest.mark.parametrize(
+    ("total", "expected"), [(1_501, 1_500), (1_001, 1_000), (None, 1_000)], ids=str
+)
+def test_langfuses_total_tells_whether_cached_tokens_are_beside_the_input(
+    total: int | None, expected: int
+) -> None:
+    """Its buckets do not overlap; some emitters' do: https://github.com/langfuse/langfuse/issues/10592"""
+    usage = {"input": 1_000, "input_cached_tokens": 500, "output": 1, "total": total}
+    details = {"langfuse.observation.usage_details": json.dumps(usage)}
+    assert said(MODEL | details).input_tokens == expected
+
+
+def test_a_name_and_names_below_it_are_both_kept() -> None:
+    step = said(
+        {"llm.tools.0.a": 1, "llm.tools.0.a.b": 2, "llm.tools.1.a.b": 3, "llm.tools.1.a": 4}
+    )
+    assert isinstance(step.payload, msgspec.Raw)
+    assert json.loads(bytes(step.payload))["tools"] == [
+        {"a": {"": 1, "b": 2}},
+        {"a": {"": 4, "b": 3}},
+    ]
+
+
+def test_claude_codes_traces_beside_its_logs_count_nothing_twice() -> None:
+    spans = [
+        otlp.span(1, name="claude_code.interaction"),
+        otlp.span(
+            2,
+            1,
+            name="claude_code.llm_request",
+            attributes={"gen_ai.operation.name": "chat", "input_tokens": 10, "output_tokens": 5},
+        ),
+        otlp.span(3, 1, name="claude_code.tool", attributes={"success": False}),
+    ]
+    records: list[dict[str, Any]] = [
+        {
+            "eventName": "claude_code.api_request",
+            "spanId": f"{2:016x}",
+            "attributes": otlp.attributes(
+                {"input_tokens": 10, "output_tokens": 5, "cost_usd": 0.01}
+            ),
+        },
+        {
+            "eventName": "claude_code.tool_result",
+            "spanId": f"{3:016x}",
+            "attributes": otlp.attributes({"success": "false", "tool_name": "Bash"}),
+        },
+        {"eventName": "claude_code.api_error", "spanId": f"{2:016x}"},
+    ]
+    base = {"timeUnixNano": "1795984949123456789", "traceId": TRACE}
+    found = mapped_of(as_json(traces(*spans)))
+    found += messages.mapped(
+        messages.read("logs", as_json(otlp.logs(*(base | r for r in records))))
+    )
+    steps_of = [e for one in found if isinstance(one, Mapped) for e in one.events]
+    steps_only = [event for event in steps_of if isinstance(event, wire.Step)]
+    assert len(steps_only) == 6
+    assert sum(step.input_tokens or 0 for step in steps_only) == 10
+    assert [step.cost_usd for step in steps_only if step.cost_usd] == ["0.01"]
+    assert sum(step.status == "failed" for step in steps_only) == 1
