@@ -4,7 +4,6 @@ Recording never makes that work fail: what goes wrong in here is logged and coun
 in the agent's work is recorded and raised on, untouched.
 """
 
-import hashlib
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -196,14 +195,12 @@ class Run(Timed):
         """The id itself, or one derived from it if the wire format has no place for it."""
         if run_id is None:
             return ids.new_id()
-        try:
-            return msgspec.convert(run_id, wire.RunId)
-        except msgspec.ValidationError:
+        kept = ids.run_id_of(run_id)
+        if kept != run_id:
             given = fields.text(run_id)
-            derived = hashlib.sha256(given.encode()).hexdigest()[:32]
-            _log.warning("runtally: run_id %r cannot be kept; it becomes %s", given, derived)
+            _log.warning("runtally: run_id %r cannot be kept; it becomes %s", given, kept)
             self._fields.put("attributes", {"runtally.run_id": given})
-            return derived
+        return kept
 
 
 def record(

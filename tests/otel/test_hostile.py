@@ -9,13 +9,12 @@ import pytest
 
 from runtally import wire
 from runtally.otel import messages, steps
+from runtally.otel.spans import PARENT_IS_REMOTE
 from runtally.otel.steps import Mapped, events_of_span
 from runtally.wire import Rejected
 from tests import otlp
 from tests.otel.making import AGENT, MODEL, said, span
 from tests.otlp import TRACE, as_json, as_protobuf, traces
-
-_REMOTE_PARENT = 0x300
 
 
 def mapped_of(body: bytes) -> list[Mapped | Rejected]:
@@ -142,7 +141,7 @@ def test_a_cost_that_is_none_gives_way_to_a_computed_one(cost: Any) -> None:
 
 
 def test_a_service_that_another_one_called_starts_the_run_and_does_not_end_it() -> None:
-    made = otlp.span(2, 1, flags=_REMOTE_PARENT, attributes={"runtally.pipeline": "nightly"})
+    made = otlp.span(2, 1, flags=PARENT_IS_REMOTE, attributes={"runtally.pipeline": "nightly"})
     for body in (as_json(traces(made)), as_protobuf(traces(made))):
         (one,) = mapped_of(body)
         assert isinstance(one, Mapped)

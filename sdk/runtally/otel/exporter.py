@@ -10,7 +10,15 @@ from opentelemetry.sdk import trace
 from opentelemetry.sdk.trace import export
 
 from runtally import payloads
-from runtally.otel.spans import Link, Scope, Span, SpanEvent, number
+from runtally.otel.spans import (
+    PARENT_IS_LOCAL,
+    PARENT_IS_REMOTE,
+    Link,
+    Scope,
+    Span,
+    SpanEvent,
+    number,
+)
 from runtally.otel.steps import events_of_span
 from runtally.recorder import Recorder, RecordingLost
 from runtally.wire import Rejected
@@ -20,10 +28,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _log = logging.getLogger("runtally")
-
-_LOCAL: Final = 0x100
-_REMOTE: Final = 0x300
-"""Flags of OTLP: that it is known where the parent was, and where."""
 
 
 class SpanExporter(export.SpanExporter):
@@ -107,7 +111,7 @@ def span_of(span: trace.ReadableSpan) -> Span:
         status_code=span.status.status_code.value,
         status_message=span.status.description or "",
         trace_state=context.trace_state.to_header() if context else "",
-        flags=_REMOTE if span.parent is not None and span.parent.is_remote else _LOCAL,
+        flags=PARENT_IS_REMOTE if span.parent and span.parent.is_remote else PARENT_IS_LOCAL,
         dropped_attributes=span.dropped_attributes,
         dropped_events=span.dropped_events,
         dropped_links=span.dropped_links,

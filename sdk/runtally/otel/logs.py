@@ -11,11 +11,12 @@ from typing import Any, Final
 import msgspec
 
 from runtally import fields, wire
-from runtally.otel import content, mapping
+from runtally.ids import run_id_of
+from runtally.otel import content
 from runtally.otel.facts import Facts, dropped
 from runtally.otel.rows import first_of
 from runtally.otel.spans import LogRecord
-from runtally.otel.steps import Mapped, run_id_of, suffix_of
+from runtally.otel.steps import Mapped, given_run_id, suffix_of
 from runtally.wire import Rejected, RunStarted
 
 _CLAUDE_CODE: Final = "claude_code."
@@ -38,8 +39,9 @@ def events_of_log_record(record: LogRecord) -> Mapped:
         raise Rejected("no_genai_event", "eventName", "only events of model calls are recorded")
     if not 0 < record.at < 2**63:
         raise Rejected("invalid_field", "timeUnixNano", "no time of an event")
-    run_id = _run_id_of(record)
-    step = _step_of(record, name)
+    facts = Facts(name, record.attributes, _kind_of(record, name))
+    run_id = _run_id_of(record, facts)
+    step = _step_of(record, name, facts)
     if name != _BEGINS_RUN:
         return Mapped(run_id, [step])
     started = RunStarted(
@@ -58,18 +60,15 @@ def _name_of(record: LogRecord) -> str:
     return body if body.startswith(_CLAUDE_CODE) else str(named)
 
 
-def _run_id_of(record: LogRecord) -> str:
-    given = first_of(record.attributes, (mapping.RUN_ID,)) or first_of(
-        record.scope.resource, (mapping.RUN_ID,)
-    )
-    found = given or record.trace_id or first_of(record.attributes, mapping.FIELDS["session_id"])
+def _run_id_of(record: LogRecord, facts: Facts) -> str:
+    given = given_run_id(facts, record.scope)
+    found = given or record.trace_id or facts.told.get("session_id")
     if not found:
         raise Rejected("no_run", "traceId", "neither a run, a trace nor a session is named")
     return run_id_of(str(found))
 
 
-def _step_of(record: LogRecord, name: str) -> wire.Step:
-    facts = Facts(name, record.attributes, _kind_of(record, name))
+def _step_of(record: LogRecord, name: str, facts: Facts) -> wire.Step:
     error = _error_of(name, facts)
     started_at = record.at - _duration_of(record)
     payload = content.of_log_record(record)

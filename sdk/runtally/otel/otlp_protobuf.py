@@ -5,9 +5,8 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError, Message
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1 import logs_pb2
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1 import trace_pb2
 
 from runtally.otel.spans import Link, LogRecord, Scope, Span, SpanEvent, number
@@ -23,13 +22,7 @@ def spans_in(body: bytes) -> list[Span | Rejected]:
         _span(span, scope)
         for of_resource in request.resource_spans
         for of_scope in of_resource.scope_spans
-        for scope in [
-            _scope(
-                of_resource.resource,
-                of_scope.scope,
-                of_scope.schema_url or of_resource.schema_url,
-            )
-        ]
+        for scope in [_scope(of_resource, of_scope)]
         for span in of_scope.spans
     ]
 
@@ -40,13 +33,7 @@ def log_records_in(body: bytes) -> list[LogRecord | Rejected]:
         _log_record(record, scope)
         for of_resource in request.resource_logs
         for of_scope in of_resource.scope_logs
-        for scope in [
-            _scope(
-                of_resource.resource,
-                of_scope.scope,
-                of_scope.schema_url or of_resource.schema_url,
-            )
-        ]
+        for scope in [_scope(of_resource, of_scope)]
         for record in of_scope.log_records
     ]
 
@@ -58,13 +45,16 @@ def _decoded(kind: type[_M], body: bytes) -> _M:
         raise Rejected("not_protobuf", "", f"no {kind.DESCRIPTOR.full_name}: {error}") from None
 
 
-def _scope(resource: Resource, scope: InstrumentationScope, schema_url: str) -> Scope:
+def _scope(
+    of_resource: trace_pb2.ResourceSpans | logs_pb2.ResourceLogs,
+    of_scope: trace_pb2.ScopeSpans | logs_pb2.ScopeLogs,
+) -> Scope:
     return Scope(
-        resource=_attributes(resource.attributes),
-        name=scope.name,
-        version=scope.version,
-        attributes=_attributes(scope.attributes),
-        schema_url=schema_url,
+        resource=_attributes(of_resource.resource.attributes),
+        name=of_scope.scope.name,
+        version=of_scope.scope.version,
+        attributes=_attributes(of_scope.scope.attributes),
+        schema_url=of_scope.schema_url or of_resource.schema_url,
     )
 
 

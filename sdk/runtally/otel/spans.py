@@ -16,8 +16,9 @@ Attributes: TypeAlias = Mapping[str, Any]
 
 STATUS_ERROR: Final = 2
 INTERNAL: Final = 1
-_REMOTE: Final = 0x300
-"""Of a span's flags: it is known whether the parent is in another process, and it is."""
+PARENT_IS_LOCAL: Final = 0x100
+PARENT_IS_REMOTE: Final = 0x300
+"""A span's flags: that it is known whether the parent is in another process, and where."""
 KINDS: Final = ("unspecified", "internal", "server", "client", "producer", "consumer")
 
 
@@ -85,7 +86,7 @@ class Span:
     @property
     def is_entry(self) -> bool:
         """A root, or the first span of a service that another one called."""
-        return self.is_root or self.flags & _REMOTE == _REMOTE
+        return self.is_root or self.flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE
 
 
 @dataclass(frozen=True)

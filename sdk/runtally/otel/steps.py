@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from runtally import fields, names, wire
+from runtally.ids import run_id_of
 from runtally.otel import content, mapping
 from runtally.otel.facts import Facts, dropped
 from runtally.otel.result import result_of
@@ -21,7 +22,6 @@ from runtally.otel.rows import first_of
 from runtally.otel.spans import STATUS_ERROR, Scope, Span
 from runtally.wire import Rejected, RunEnded, RunStarted
 
-ORIGINAL_RUN_ID: Final = mapping.RUN_ID
 _TRACE_ID: Final = re.compile(r"(?!0{32})[0-9a-f]{32}")
 _SPAN_ID: Final = re.compile(r"(?!0{16})[0-9a-f]{16}")
 
@@ -45,7 +45,7 @@ def events_of_span(span: Span) -> Mapped:
     """
     _check(span)
     facts = Facts(span.name, span.attributes)
-    given = facts.told.get("run_id") or first_of(span.scope.resource, (mapping.RUN_ID,))
+    given = given_run_id(facts, span.scope)
     step = _step_of_span(span, facts)
     events: list[wire.RunEvent] = [step]
     if span.is_entry:
@@ -53,15 +53,14 @@ def events_of_span(span: Span) -> Mapped:
     asked = str(span.attributes.get(mapping.RUN_END)).lower() == "true"
     if asked or (given is None and span.is_root):
         events.append(_run_ended(step))
-    return Mapped(span.trace_id if given is None else run_id_of(str(given)), events)
+    return Mapped(span.trace_id if given is None else run_id_of(given), events)
 
 
-def run_id_of(given: str) -> str:
-    """The id itself, or 32 hex digits derived from it where the wire format has no place for it."""
-    try:
-        return msgspec.convert(given, wire.RunId)
-    except msgspec.ValidationError:
-        return hashlib.sha256(fields.text(given).encode()).hexdigest()[:32]
+def given_run_id(facts: Facts, scope: Scope) -> str | None:
+    """The run that a span or its resource names; an empty name, as of an unset variable, does
+    not."""
+    given = facts.told.get("run_id") or first_of(scope.resource, (mapping.RUN_ID,))
+    return None if given is None else str(given)
 
 
 def step_id_of(trace_id: str, span_id: str, started_at: int) -> str:
@@ -133,7 +132,7 @@ def _status_of(span: Span, error: str | None) -> str:
     return "cancelled" if any(c.endswith("CancelledError") for c in cancelled) else "failed"
 
 
-def _run_started(span: Span, facts: Facts, given: Any) -> wire.RunEvent:
+def _run_started(span: Span, facts: Facts, given: str | None) -> wire.RunEvent:
     made = fields.Fields(f"run of span {span.name}")
     made.put("session_id", facts.told.get("session_id"))
     made.put("attributes", _attributes_of_run(span, given))
@@ -149,14 +148,14 @@ def _run_started(span: Span, facts: Facts, given: Any) -> wire.RunEvent:
     return event
 
 
-def _attributes_of_run(span: Span, given: Any) -> dict[str, Any]:
+def _attributes_of_run(span: Span, given: str | None) -> dict[str, Any]:
     """Where the run comes from; and the id that it was given, if the wire format refuses it."""
     attributes = dict(span.scope.resource)
     attributes.pop(mapping.RUN_ID, None)
     if given is not None:
         attributes["otel.trace_id"] = span.trace_id
-        if run_id_of(str(given)) != given:
-            attributes[ORIGINAL_RUN_ID] = given
+        if run_id_of(given) != given:
+            attributes[mapping.RUN_ID] = given
     return attributes
 
 

@@ -86,6 +86,7 @@ def test_a_run_that_is_moved_to_now_keeps_its_tree(tmp_path: Path) -> None:
         ("bad.json", as_json(traces(span(1, traceId="00"))), "traceId: not a valid id"),
         ("half.json", b'{"resourceSpans": [', "not_json"),
     ],
+    ids=["bad.pb", "cut.pb.gz", "bad.json", "half.json"],  # gzip writes the time into its bytes
 )
 def test_what_cannot_be_recorded_is_told_with_its_place(
     name: str, content: bytes, told: str, tmp_path: Path
