@@ -7,6 +7,7 @@ themselves are those of `runtally.wire`, asked by decoding the event as ingest w
 """
 
 import decimal
+import hashlib
 import logging
 import math
 import operator
@@ -90,6 +91,14 @@ def text(value: object) -> str:
     """A string that has an encoding: lone surrogates become U+FFFD. Never raises."""
     written = value if type(value) is str else payloads.described(value)
     return written if written.isascii() else json_text.utf8(written).decode()
+
+
+def run_id_of(given: str) -> str:
+    """The id itself, or 32 hex digits derived from it where the wire format has no place for it."""
+    try:
+        return msgspec.convert(given, wire.RunId)
+    except msgspec.ValidationError:
+        return hashlib.sha256(text(given).encode()).hexdigest()[:32]
 
 
 def result_text(value: object) -> str | None:

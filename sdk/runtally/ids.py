@@ -1,23 +1,10 @@
-"""Ids, made by the sender: those of steps and log lines identify, and sort by time."""
+"""Ids of steps and log lines, made by the sender: they identify, and they sort by time."""
 
-import hashlib
 import os
 import threading
 import time
 
-import msgspec
-
-from runtally import fields, wire
-
 _SUFFIX_BYTES = 4
-
-
-def run_id_of(given: str) -> str:
-    """The id itself, or 32 hex digits derived from it where the wire format has no place for it."""
-    try:
-        return msgspec.convert(given, wire.RunId)
-    except msgspec.ValidationError:
-        return hashlib.sha256(fields.text(given).encode()).hexdigest()[:32]
 
 
 class IdClock:

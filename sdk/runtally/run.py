@@ -195,7 +195,7 @@ class Run(Timed):
         """The id itself, or one derived from it if the wire format has no place for it."""
         if run_id is None:
             return ids.new_id()
-        kept = ids.run_id_of(run_id)
+        kept = fields.run_id_of(run_id)
         if kept != run_id:
             given = fields.text(run_id)
             _log.warning("runtally: run_id %r cannot be kept; it becomes %s", given, kept)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from runtally import wire
-from runtally.ids import run_id_of
+from runtally.fields import run_id_of
 from runtally.otel.spans import Scope, Span
 from runtally.otel.steps import Mapped, events_of_span
 from runtally.wire import Rejected

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from runtally import fields, wire
-from runtally.ids import run_id_of
+from runtally.fields import run_id_of
 from runtally.otel import content
 from runtally.otel.facts import Facts, dropped
 from runtally.otel.rows import first_of

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from runtally import fields, names, wire
-from runtally.ids import run_id_of
+from runtally.fields import run_id_of
 from runtally.otel import content, mapping
 from runtally.otel.facts import Facts, dropped
 from runtally.otel.result import result_of
