@@ -9,6 +9,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from runtally.otel import messages
@@ -64,12 +65,6 @@ def _agent() -> dict[str, Any]:
     return {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "coder"}
 
 
-def _milliseconds(body: bytes) -> list[float]:
-    """CPU time of each round, after one that warms up."""
-    _work(body)
-    return [_timed(lambda: _work(body)) for _ in range(_ROUNDS)]
-
-
 def _work(body: bytes) -> None:
     mapped = messages.mapped(messages.read("traces", body))
     recorded = [one for one in mapped if isinstance(one, messages.Mapped)]
@@ -77,21 +72,33 @@ def _work(body: bytes) -> None:
         raise AssertionError(f"{len(recorded)} spans of {SPANS} were mapped")
 
 
-def _timed(work: Callable[[], None]) -> float:
+def _timed(work: Callable[[], object]) -> float:
     started = time.process_time()
     work()
     return (time.process_time() - started) * 1_000
 
 
 def measure() -> dict[str, Any]:
+    """CPU time of each form, in rounds that take turns, and how many times that is what
+    `json.loads` takes for the same request: machines differ, and so do one machine's minutes.
+    """
     wanted = request()
+    as_text = as_json(wanted)
+    forms = {"protobuf": as_protobuf(wanted), "json": as_text}
+    works = {name: partial(_work, body) for name, body in forms.items()}
+    works["json.loads"] = partial(json.loads, as_text)
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(_ROUNDS):
+        for name, work in works.items():
+            times[name].append(_timed(work))
+    yardstick = min(times["json.loads"])
     figures: dict[str, Any] = {"spans": SPANS}
-    for name, body in (("protobuf", as_protobuf(wanted)), ("json", as_json(wanted))):
-        times = _milliseconds(body)
+    for name, body in forms.items():
         figures[name] = {
             "bytes": len(body),
-            "cpu_ms_best": round(min(times), 1),
-            "cpu_ms_median": round(statistics.median(times), 1),
+            "cpu_ms_best": round(min(times[name]), 1),
+            "cpu_ms_median": round(statistics.median(times[name]), 1),
+            "times_json_loads": round(min(times[name]) / yardstick, 1),
         }
     return figures
 
@@ -107,7 +114,8 @@ def main() -> None:
         of = figures[name]
         print(  # noqa: T201 - its output
             f"{name:8}  {of['bytes'] / 1e6:.2f} MB  {of['cpu_ms_best']} ms of CPU at best,"
-            f" {of['cpu_ms_median']} in the middle, for {SPANS} spans"
+            f" {of['cpu_ms_median']} in the middle, for {SPANS} spans;"
+            f" {of['times_json_loads']} times json.loads"
         )
 
 

@@ -14,7 +14,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -22,6 +22,8 @@ from runtally import json_text, payloads, wire
 
 DROPPED: Final = "runtally.dropped"
 ROUNDED: Final = "runtally.rounded"
+
+_Event = TypeVar("_Event", bound=wire.Event)
 
 _log = logging.getLogger("runtally")
 _SMALLEST = Decimal("1e-18")
@@ -51,7 +53,7 @@ class Fields:
                 self._attributes.update(attributes(value))
             else:
                 self._values[name] = kept = _FORMS.get(name, text)(value)
-                if name in _MONEY and Decimal(str(kept)) != _decimal(value):
+                if name in _MONEY and kept != value and Decimal(str(kept)) != _decimal(value):
                     self.note(ROUNDED, name)
         except Exception as error:  # noqa: BLE001 - the agent's own objects; never its problem
             self._drop(name, str(error))
@@ -62,16 +64,17 @@ class Fields:
         if value not in noted:
             noted.append(value)
 
-    def event(self, tag: str, **required: object) -> wire.Event:
+    def event(self, of: type[_Event], /, **required: object) -> _Event:
         """The event, valid by the wire format; `required` are the library's own values, used where
         the agent gave none that holds. Raises Rejected only when one of those is refused.
         """
         while True:
-            fields: dict[str, object] = {"type": tag, **required, **self._values}
+            fields: dict[str, object] = {**required, **self._values}
             if self._attributes or self._notes:
                 fields["attributes"] = {**self._attributes, **self._notes}
             try:
-                event: wire.Event = msgspec.convert(fields, wire.Event)
+                # To this kind alone: what a union takes is worked out anew at every conversion.
+                event = msgspec.convert(fields, of)
             except msgspec.ValidationError as error:
                 rejected = wire.rejected(str(error), "")
                 name = _PATH_END.split(rejected.field)[0]
@@ -147,12 +150,14 @@ def count(value: object) -> int:
 
 def attributes(value: object) -> dict[str, wire.Scalar | list[wire.Scalar]]:
     """Attributes as the wire has them: scalars and lists of those, all else as JSON text."""
-    if not isinstance(value, Mapping):
+    if not isinstance(value, (dict, Mapping)):  # dict first: most are, and the other is slow
         raise TypeError(f"attributes are a mapping, not {type(value).__name__}")
     return {text(key): _attribute(entry) for key, entry in list(value.items())}
 
 
 def _attribute(value: object) -> wire.Scalar | list[wire.Scalar]:
+    if isinstance(value, str):
+        return text(value)
     if isinstance(value, (list, tuple)):
         return [_scalar(entry) for entry in value]
     return _scalar(value)

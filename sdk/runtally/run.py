@@ -101,7 +101,7 @@ class Step(Timed):
     def _event(self, ended_at: int) -> wire.Event:
         self._fields.put("error", self._error)
         event = self._fields.event(
-            "step",
+            wire.Step,
             step_id=self.step_id,
             kind="agent",
             status=self._status,
@@ -168,7 +168,7 @@ class Run(Timed):
         super().start()
         self._record(
             lambda: self._fields.event(
-                "run.started", at=self._started_at, pipeline=fields.text(self._pipeline)
+                wire.RunStarted, at=self._started_at, pipeline=fields.text(self._pipeline)
             ),
             at_once=True,
         )

@@ -1,10 +1,10 @@
 """Which run a span belongs to, when runs begin and end, and which spans are none of any."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from runtally import wire
 from runtally.fields import run_id_of

@@ -24,30 +24,51 @@ _NUMBERED: Final = re.compile(
 _Parts = dict[str, bytes]
 
 
+class _Told(msgspec.Struct, omit_defaults=True):
+    """All that a span or a log record says besides what it was about; what is empty is left out."""
+
+    attributes: dict[str, Any] = {}
+    body: Any = None
+    events: list[dict[str, Any]] = []
+    links: list[dict[str, Any]] = []
+    name: str = ""
+    severity: str = ""
+    kind: str | int | None = None
+    status: dict[str, Any] = {}
+    trace_id: str = ""
+    span_id: str = ""
+    parent_span_id: str = ""
+    trace_state: str = ""
+    dropped: dict[str, int] = {}
+    resource: Attributes = {}
+    scope: dict[str, Any] = {}
+
+
 def of_span(span: Span) -> bytes:
     """As minified JSON: `instructions`, `input`, `output` and `tools`, then `attributes` and
     `events`, all that is left of them, and where the span comes from."""
     rest = _unflattened(span.attributes)
     parts = _taken(rest)
     events = _with_messages(parts, span.events)
-    told: dict[str, object] = {
-        "attributes": rest,
-        "events": [_event(event) for event in events],
-        "links": [_link(link) for link in span.links],
-        "name": span.name,
-        "kind": KINDS[span.kind] if 0 <= span.kind < len(KINDS) else span.kind,
-        "status": _present(code=span.status_code, message=span.status_message),
-        "trace_id": span.trace_id,
-        "span_id": span.span_id,
-        "parent_span_id": span.parent_span_id,
-        "trace_state": span.trace_state,
-        "dropped": _present(
+    told = _Told(
+        attributes=rest,
+        events=[_event(event) for event in events],
+        links=[_link(link) for link in span.links],
+        name=span.name,
+        kind=KINDS[span.kind] if 0 <= span.kind < len(KINDS) else span.kind,
+        status=_present(code=span.status_code, message=span.status_message),
+        trace_id=span.trace_id,
+        span_id=span.span_id,
+        parent_span_id=span.parent_span_id,
+        trace_state=span.trace_state,
+        dropped=_present(
             attributes=span.dropped_attributes,
             events=span.dropped_events,
             links=span.dropped_links,
         ),
-        **_origin(span.scope),
-    }
+        resource=span.scope.resource,
+        scope=_scope(span.scope),
+    )
     return _written(parts, told)
 
 
@@ -59,16 +80,17 @@ def of_log_record(record: LogRecord) -> bytes:
     if isinstance(body, Mapping):  # an event's content may stand in its body
         body = _unflattened(body)
         parts |= _taken(body, but=parts)
-    told = {
-        "attributes": rest,
-        "body": body,
-        "name": record.event_name,
-        "severity": record.severity,
-        "trace_id": record.trace_id,
-        "span_id": record.span_id,
-        "dropped": _present(attributes=record.dropped_attributes),
-        **_origin(record.scope),
-    }
+    told = _Told(
+        attributes=rest,
+        body=None if body in ("", {}, []) else body,
+        name=record.event_name,
+        severity=record.severity,
+        trace_id=record.trace_id,
+        span_id=record.span_id,
+        dropped=_present(attributes=record.dropped_attributes),
+        resource=record.scope.resource,
+        scope=_scope(record.scope),
+    )
     return _written(parts, told)
 
 
@@ -102,14 +124,15 @@ def _with_messages(parts: _Parts, events: Sequence[SpanEvent]) -> Sequence[SpanE
     return others
 
 
-def _written(parts: _Parts, told: Mapping[str, object]) -> bytes:
+def _written(parts: _Parts, told: _Told) -> bytes:
     members = [_member(name, parts[name]) for name in mapping.PAYLOAD if name in parts]
-    rest = {name: value for name, value in told.items() if value not in (None, "", {}, [])}
-    written = _encoded(rest)
+    written = _encoded(told)
     if written.startswith(b"{") and not json_text.deeper_than(written, _DEEPEST):
         members.append(written[1:-1])
     else:  # what nests too deep is written as text, and only that
-        members += [_member(name, _encoded(value)) for name, value in rest.items()]
+        for name, value in msgspec.structs.asdict(told).items():
+            if value not in (None, "", {}, []):
+                members.append(_member(name, _encoded(value)))
     return b"{" + b",".join(members) + b"}"
 
 
@@ -148,7 +171,7 @@ def _unflattened(attributes: Attributes) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     trees: dict[str, dict[str, Any]] = {}
     for name, value in attributes.items():
-        if match := _NUMBERED.fullmatch(name):
+        if name.startswith(mapping.NUMBERED) and (match := _NUMBERED.fullmatch(name)):
             _plant(trees.setdefault(match[1], {}), match[2].split(".", _LEVELS), value)
         else:
             flat[name] = value
@@ -199,16 +222,13 @@ def _link(link: Link) -> dict[str, Any]:
     )
 
 
-def _origin(scope: Scope) -> dict[str, object]:
-    return {
-        "resource": scope.resource,
-        "scope": _present(
-            name=scope.name,
-            version=scope.version,
-            attributes=scope.attributes,
-            schema_url=scope.schema_url,
-        ),
-    }
+def _scope(scope: Scope) -> dict[str, Any]:
+    return _present(
+        name=scope.name,
+        version=scope.version,
+        attributes=scope.attributes,
+        schema_url=scope.schema_url,
+    )
 
 
 def _present(**values: Any) -> dict[str, Any]:

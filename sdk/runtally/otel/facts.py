@@ -55,8 +55,9 @@ class Facts:
     def failed(self) -> bool:
         """Whether an attribute tells a failure; a list or an object never does."""
         return any(
-            isinstance(value := self._attributes.get(name), (str, bool)) and value in values
-            for name, values in mapping.FAILED.items()
+            isinstance(value := self._attributes[name], (str, bool))
+            and value in mapping.FAILED[name]
+            for name in self._attributes.keys() & mapping.FAILED.keys()
         )
 
     def _phase_hint(self) -> str | None:
@@ -113,7 +114,7 @@ def kind_of(name: str, attributes: Attributes) -> str:
     if kind := mapping.KINDS_BY_NAME.get(name):
         return kind
     for attribute, meanings in mapping.KINDS.items():
-        if kind := meanings.get(str(attributes.get(attribute))):
+        if attribute in attributes and (kind := meanings.get(str(attributes[attribute]))):
             return kind
     return next((kind for there, kind in mapping.KINDS_BY_PRESENCE if there in attributes), "span")
 

@@ -113,7 +113,8 @@ def _log_record(record: logs_pb2.LogRecord, scope: Scope) -> LogRecord:
 
 
 def _attributes(entries: Iterable[KeyValue]) -> dict[str, Any]:
-    return {entry.key: _value(entry.value) for entry in entries}
+    # Most are texts: asking for the kind of value would take longer than reading it.
+    return {entry.key: entry.value.string_value or _value(entry.value) for entry in entries}
 
 
 def _value(value: AnyValue) -> Any:

@@ -18,9 +18,11 @@ class Rows:
     def find(self, attributes: Attributes) -> dict[str, str]:
         """By row, the best name that has a value; rows without any are left out."""
         best: dict[str, tuple[int, str]] = {}
-        for name, value in attributes.items():
-            for row, rank in self._places.get(name, ()):
-                if not is_empty(value) and (row not in best or rank < best[row][0]):
+        for name in attributes.keys() & self._places.keys():
+            if is_empty(attributes[name]):
+                continue
+            for row, rank in self._places[name]:
+                if row not in best or rank < best[row][0]:
                     best[row] = rank, name
         return {row: name for row, (_, name) in best.items()}
 

@@ -9,8 +9,9 @@ for is `"NaN"`, `"Infinity"` or `"-Infinity"`.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
 
 Attributes: TypeAlias = Mapping[str, Any]
 
@@ -29,27 +30,24 @@ def number(value: float) -> float | str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-@dataclass(frozen=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """Which instrumentation made a span, and what it runs in."""
 
-    resource: Attributes = field(default_factory=dict)
+    resource: Attributes = {}
     name: str = ""
     version: str = ""
-    attributes: Attributes = field(default_factory=dict)
+    attributes: Attributes = {}
     schema_url: str = ""
 
 
-@dataclass(frozen=True)
-class SpanEvent:
+class SpanEvent(Struct, frozen=True):
     name: str
     at: int
     attributes: Attributes
     dropped_attributes: int = 0
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(Struct, frozen=True):
     trace_id: str
     span_id: str
     attributes: Attributes
@@ -57,8 +55,7 @@ class Link:
     trace_state: str = ""
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(Struct, frozen=True):
     trace_id: str
     span_id: str
     parent_span_id: str
@@ -68,7 +65,7 @@ class Span:
     ended_at: int
     scope: Scope
     kind: int = INTERNAL
-    attributes: Attributes = field(default_factory=dict)
+    attributes: Attributes = {}
     events: Sequence[SpanEvent] = ()
     links: Sequence[Link] = ()
     status_code: int = 0
@@ -89,15 +86,14 @@ class Span:
         return self.is_root or self.flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE
 
 
-@dataclass(frozen=True)
-class LogRecord:
+class LogRecord(Struct, frozen=True):
     """A log record; `event_name` says what `body` and `attributes` hold."""
 
     at: int
     event_name: str
     scope: Scope
     body: Any = None
-    attributes: Attributes = field(default_factory=dict)
+    attributes: Attributes = {}
     severity: str = ""
     trace_id: str = ""
     span_id: str = ""

@@ -10,13 +10,14 @@ from typing import Final
 
 from runtally import fields
 from runtally.prices import lookup, table
-from runtally.prices.table import Rate
+from runtally.prices.table import Rate, Rates
 
 __all__ = ["Cost", "cost_of"]
 
 # Ample for every exact sum, and nobody else's context with traps or few digits.
 _EXACT: Final = Context(prec=64)
 _NOTHING: Final = Decimal(0)
+_UNPRICED: Final = Rates()
 _MILLION: Final = Decimal(10**6)
 _THOUSAND: Final = Decimal(1000)
 
@@ -44,9 +45,10 @@ def cost_of(  # noqa: PLR0913 - what a call is charged by
 ) -> Cost | None:
     """What the call cost at list price, to the last digit; None when that is not known.
 
-    It is not known when the table does not have the model; when a count that has a price is missing
-    (`input_tokens` for all models, `output_tokens` for all but embeddings) or a count is there that
-    has none; or when the counts contradict each other: negative, or parts larger than their whole.
+    It is not known when the table does not have the model, or no price of it; when a count that has
+    a price is missing (`input_tokens` for all models, `output_tokens` for all but embeddings) or a
+    count is there that has none; or when the counts contradict each other: negative, or parts
+    larger than their whole.
     `cached_tokens` and `cache_write_tokens` are parts of `input_tokens`, `reasoning_tokens` of
     `output_tokens`; missing parts are none. Parts without a price of their own cost what their
     whole costs.
@@ -60,6 +62,8 @@ def cost_of(  # noqa: PLR0913 - what a call is charged by
     if not periods:
         return None
     rates = lookup.rates_at(periods, at)
+    if rates == _UNPRICED:  # then no tokens have no known price either
+        return None
     inputs = _charged(
         input_tokens,
         rates.input,

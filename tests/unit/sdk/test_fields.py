@@ -26,9 +26,7 @@ def step(**given: object) -> wire.Step:
     recorded = Fields("step of the test")
     for name, value in given.items():
         recorded.put(name, value)
-    event = recorded.event("step", **REQUIRED)
-    assert isinstance(event, wire.Step)
-    return event
+    return recorded.event(wire.Step, **REQUIRED)
 
 
 @pytest.mark.parametrize(
@@ -146,8 +144,7 @@ def test_attributes_add_up_and_the_last_of_a_name_counts() -> None:
     recorded = Fields("step")
     recorded.put("attributes", {"a": 1, "b": 1})
     recorded.put("attributes", {"b": 2})
-    event = recorded.event("step", **REQUIRED)
-    assert isinstance(event, wire.Step)
+    event = recorded.event(wire.Step, **REQUIRED)
     assert event.attributes == {"a": 1, "b": 2}
 
 

@@ -193,6 +193,11 @@ def test_any_usage_of_any_model_at_any_time_costs_what_genai_prices_says(
         assert usd(each.name, each.provider, counts, at) == expected(found, counts)
 
 
+def test_no_tokens_of_a_model_without_a_price_are_not_known_to_be_free() -> None:
+    assert usd("gpt-3.5-turbo", "github-copilot", Counts(0, 0)) is None
+    assert usd("gpt-3.5-turbo", "openai", Counts(0, 0)) == 0
+
+
 @given(counts=some_counts())
 def test_a_tier_is_chosen_by_all_the_input(counts: Counts) -> None:
     found = oracle("claude-haiku-5-5", "anthropic", counts)
