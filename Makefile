@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test prove check test-large fmt bundle samples pictures prices integrations setup clean
+.PHONY: help demo test prove check test-large fmt bundle page samples pictures screenshots prices integrations setup clean
 
 # scripts/setup writes down which uv and which Python it found.
 ENVIRONMENT := build/environment.sh
@@ -16,7 +16,9 @@ help: ## Show what there is to make
 demo: setup ## Record sample runs from end to end on the embedded AWS, and show what it made of them
 	@$(RUN) runtally demo
 
-test: setup ## Run all tests that belong to a change: units, properties, infrastructure, end to end
+test: setup ## Run all tests that belong to a change: units, properties, infrastructure, end to end, page
+	@$(WITH) npm --prefix web run --silent test
+	@$(RUN) scripts/browser >/dev/null
 	@$(RUN) pytest -n 2 --dist loadgroup -m "not large"
 
 test-large: setup ## Run the long tests: large runs, many steps
@@ -25,24 +27,32 @@ test-large: setup ## Run the long tests: large runs, many steps
 prove: setup ## Play 200,000 schedules of the simulation, an hour on two cores; see docs/reliability.md
 	@$(RUN) python -m tests.simulation --schedules 200000 --report build/prove.json
 
-check: setup ## Lint, format, types and layers, as the pre-commit hook does
+check: setup ## Lint, format, types and layers of all code, the page's too, as the pre-commit hook does
 	@$(RUN) ruff check
 	@$(RUN) ruff format --check
 	@$(RUN) mypy
 	@$(RUN) lint-imports
+	@$(WITH) npm --prefix web run --silent check
 
 fmt: setup ## Format, and mend what ruff can mend
 	@$(RUN) ruff check --fix-only --quiet
 	@$(RUN) ruff format
+	@$(WITH) npm --prefix web run --silent fix
 
 bundle: setup ## Build the code of the functions for AWS, below build/
 	@$(RUN) python -m cdk.bundle --platform aws
+
+page: setup ## Build the Pipeline page, below build/, and weigh it
+	@$(RUN) python -m cdk.page
 
 samples: setup ## Record the sample runs anew by running their programs
 	@$(RUN) python -m local.samples
 
 pictures: setup ## Draw the demo's picture in docs/pictures anew
 	@$(RUN) runtally demo --picture docs/pictures/demo.svg
+
+screenshots: setup ## Take the pictures of the page in docs/pictures anew
+	@$(RUN) python -m tests.page.screenshots
 
 prices: setup ## Bring the newest genai-prices and make the price table of the library from it
 	@$(WITH) "$$UV" lock --quiet --upgrade-package genai-prices && "$$UV" sync --frozen --quiet
@@ -55,4 +65,4 @@ setup: ## Bring uv, Python packages and the CDK command line; say what is missin
 	@scripts/setup $(ENVIRONMENT)
 
 clean: ## Remove everything that was made here
-	@rm -rf build .venv node_modules
+	@rm -rf build .venv node_modules web/node_modules

@@ -1,10 +1,14 @@
 """Findings of cdk-nag that are meant to be so, each with its reason next to what causes it."""
 
-from typing import cast
+from typing import Final, cast
 
 from aws_cdk import Acknowledgment, Resource, Stack, Validations
 from aws_cdk import aws_s3 as s3
 from constructs import IConstruct
+
+_OF_RUNS: Final = (
+    "Objects are named by tenant, run and content; the prefix is as narrow as a grant can be."
+)
 
 
 def acknowledge(construct: IConstruct, rule: str, reason: str) -> None:
@@ -12,7 +16,9 @@ def acknowledge(construct: IConstruct, rule: str, reason: str) -> None:
     Validations.of(construct).acknowledge(Acknowledgment(id=f"AwsSolutions-{rule}", reason=reason))
 
 
-def acknowledge_objects(holder: Resource, bucket: s3.Bucket, prefix: str) -> None:
+def acknowledge_objects(
+    holder: Resource, bucket: s3.Bucket, prefix: str, reason: str = _OF_RUNS
+) -> None:
     """Accept that a policy names all objects below a prefix.
 
     A finding's id holds the bucket's ARN as the template spells it: an attribute in the bucket's
@@ -27,5 +33,5 @@ def acknowledge_objects(holder: Resource, bucket: s3.Bucket, prefix: str) -> Non
     acknowledge(
         holder,
         f"IAM5[Resource::{arn}/{prefix}*]",
-        "Objects are named by tenant, run and content; the prefix is as narrow as a grant can be.",
+        reason,
     )

@@ -72,6 +72,7 @@ class ApiStack(Stack):
         function = self._add_function(pipeline)
         api = self._add_http_api(function)
         self._add_stage(api)
+        self.url = api.api_endpoint
         for name, value in {
             "ApiId": api.api_id,
             "ApiUrl": api.api_endpoint,

@@ -1,7 +1,8 @@
 """The CDK app: `uv run npx cdk deploy --all -c stage=dev`.
 
-Context: `stage` (local, dev or prod) and, to deploy other code than the sources here, `bundle` (a
-folder). Synthesis reads no credentials, and opens no connection once the dependencies are bundled.
+Context: `stage` (local, dev or prod) and, to deploy other code than the sources here, `bundle` and
+`page` (a folder each). Synthesis reads no credentials, and opens no connection once dependencies
+and page are built.
 """
 
 from pathlib import Path
@@ -14,8 +15,10 @@ from cdk.acknowledged import acknowledge
 from cdk.api_stack import ApiStack
 from cdk.bundle import Bundle
 from cdk.data_stack import DataStack
+from cdk.page import build_page
 from cdk.pipeline_stack import PipelineStack
 from cdk.settings import StageSettings, settings_of
+from cdk.web_stack import WebStack
 
 
 def add_stacks(app: App, settings: StageSettings) -> None:
@@ -23,7 +26,9 @@ def add_stacks(app: App, settings: StageSettings) -> None:
     code: dict[Bundle, Path] = {name: _code(app, settings, name) for name in bundle.BUNDLES}
     data = DataStack(app, settings, _synthesizer(settings))
     pipeline = PipelineStack(app, settings, _synthesizer(settings), data, code["functions"])
-    ApiStack(app, settings, _synthesizer(settings), pipeline, code)
+    api = ApiStack(app, settings, _synthesizer(settings), pipeline, code)
+    if not settings.is_local:  # where `runtally up` serves the page
+        WebStack(app, settings, _synthesizer(settings), api, _page(app))
 
     if not settings.tls_only:
         for rule in ("S10", "SQS4"):
@@ -40,6 +45,11 @@ def _synthesizer(settings: StageSettings) -> CliCredentialsStackSynthesizer | No
 def _code(app: App, settings: StageSettings, name: Bundle) -> Path:
     given: str | None = app.node.try_get_context("bundle")
     return Path(given) if given else bundle.build("local" if settings.is_local else "aws", name)
+
+
+def _page(app: App) -> Path:
+    given: str | None = app.node.try_get_context("page")
+    return Path(given) if given else build_page()
 
 
 if __name__ == "__main__":

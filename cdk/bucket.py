@@ -9,9 +9,17 @@ from cdk.settings import StageSettings
 
 
 def private_bucket(
-    scope: Construct, name: str, settings: StageSettings, expire_after: Duration, *, versioned: bool
+    scope: Construct,
+    name: str,
+    settings: StageSettings,
+    expire_after: Duration | None,
+    *,
+    versioned: bool,
 ) -> s3.Bucket:
-    """An encrypted bucket that only the account's own roles reach, emptied as its objects age."""
+    """An encrypted bucket that only the account's own roles reach, emptied as its objects age.
+
+    Without `expire_after` they stay.
+    """
     bucket = s3.Bucket(
         scope,
         name,

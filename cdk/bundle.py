@@ -10,15 +10,14 @@ hash looks at content alone: the same sources and lock give the same hash.
 """
 
 import argparse
-import fcntl
-import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal
+
+from cdk.stamp import Stamp, alone, state_of
 
 Platform = Literal["local", "aws"]
 Bundle = Literal["functions", "api"]
@@ -26,6 +25,7 @@ Bundle = Literal["functions", "api"]
 ROOT: Final = Path(__file__).parent.parent
 BUILD: Final = ROOT / "build"
 
+_RECIPE: Final = Path(__file__)
 _LOCK: Final = ROOT / "uv.lock"
 _SOURCES: Final = {"functions": ROOT / "functions", "runtally": ROOT / "sdk" / "runtally"}
 _GROUPS: Final[dict[Bundle, tuple[str, ...]]] = {"functions": (), "api": ("--group=otlp",)}
@@ -51,9 +51,9 @@ def build(
     the same time is not disturbed; of several builders one works and the others wait.
     """
     target = into / f"{bundle}-{platform}"
-    with _alone(into):
+    with alone(into / "functions"):
         dependencies = _install_dependencies(platform, bundle, into)
-        stamp = _Stamp(target, _state_of(*sources.values(), _LOCK))
+        stamp = Stamp(target, state_of(_RECIPE, *sources.values(), _LOCK))
         if not stamp.fits():
             with stamp.renewing():
                 ignored = shutil.ignore_patterns(*_NOT_CODE)
@@ -81,7 +81,7 @@ def requirements(bundle: Bundle = "functions") -> str:
 
 def _install_dependencies(platform: Platform, bundle: Bundle, into: Path) -> Path:
     target = into / f"dependencies-{bundle}-{platform}"
-    stamp = _Stamp(target, _state_of(_LOCK))
+    stamp = Stamp(target, state_of(_RECIPE, _LOCK))
     if not stamp.fits():
         with stamp.renewing():
             _uv(
@@ -98,47 +98,6 @@ def _install_dependencies(platform: Platform, bundle: Bundle, into: Path) -> Pat
                 stdin=requirements(bundle),
             )
     return target
-
-
-class _Stamp:
-    """What a folder was made from, noted next to it once it is complete."""
-
-    def __init__(self, folder: Path, state: str) -> None:
-        self._folder = folder
-        self._state = state
-        self._file = folder.with_suffix(".stamp")
-
-    def fits(self) -> bool:
-        complete = self._folder.is_dir() and self._file.exists()
-        return complete and self._file.read_text() == self._state
-
-    @contextmanager
-    def renewing(self) -> Iterator[None]:
-        """Within, the folder is empty and has no stamp; after an error it stays without one."""
-        self._file.unlink(missing_ok=True)
-        shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder.mkdir(parents=True)
-        yield
-        self._file.write_text(self._state)
-
-
-def _state_of(*sources: Path) -> str:
-    """Of all files at and below the sources, and of this very recipe."""
-    state = hashlib.sha256(Path(__file__).read_bytes())
-    for source in sources:
-        for file in sorted(source.rglob("*")) if source.is_dir() else [source]:
-            if file.is_file() and file.suffix != ".pyc":
-                content = file.read_bytes()
-                state.update(f"{file.relative_to(source)} {len(content)}\n".encode() + content)
-    return state.hexdigest()
-
-
-@contextmanager
-def _alone(into: Path) -> Iterator[None]:
-    into.mkdir(exist_ok=True)
-    with (into / "functions.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _uv(*arguments: str, stdin: str | None = None) -> str:

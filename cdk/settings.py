@@ -14,6 +14,17 @@ _SERVICE_ENTRY: Final = re.compile("[a-z][a-z0-9-]{0,31}")
 
 
 @dataclass(frozen=True, slots=True)
+class PageDomain:
+    """A name of your own for the page, and its certificate, which ACM has in us-east-1.
+
+    A record in your DNS that leads from the name to the distribution is up to you.
+    """
+
+    name: str
+    certificate_arn: str
+
+
+@dataclass(frozen=True, slots=True)
 class StageSettings:
     """One stage: a full set of stacks of its own, `runtally-{stage}-…`.
 
@@ -21,8 +32,8 @@ class StageSettings:
     `keep_data` protects table, buckets, queues and logs against deletion with their stack.
     `service_entries` names the services that can be called through the API. `cors_origins` are the
     web origins, other than the API's own, whose pages may read it. `requests_per_second` and
-    `request_burst` limit the API as a whole. Raises ValueError for a name or an origin that cannot
-    be one.
+    `request_burst` limit the API as a whole. `page_domain` replaces CloudFront's name of the page.
+    Raises ValueError for a name or an origin that cannot be one.
     """
 
     stage: str
@@ -35,6 +46,7 @@ class StageSettings:
     cors_origins: tuple[str, ...] = ()
     requests_per_second: int = 100
     request_burst: int = 200
+    page_domain: PageDomain | None = None
 
     def __post_init__(self) -> None:
         for name in self.service_entries:

@@ -8,9 +8,6 @@ import atexit
 import os
 import secrets
 import shutil
-import socket
-import subprocess
-import time
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,9 +19,8 @@ from boto3.session import Session
 
 from local import commands
 from local.cloud import CLIENT_CONFIG
-from local.commands import LocalStageError
 from local.paths import BUILD, LOGS
-from local.process_group import kill_group
+from local.serving import HOST, Serving, on_a_free_port
 
 REGION: Final = "us-east-1"
 ACCOUNT: Final = "000000000000"
@@ -33,10 +29,7 @@ LAST_LOG: Final = LOGS / "emulator.txt"
 """What the emulator that was stopped last had to say, the functions' output included."""
 
 _REQUIREMENTS: Final = ("ministack==1.5.33", "boto3==1.43.106")
-_HOST: Final = "127.0.0.1"
 _KEPT_VARIABLES: Final = ("PATH", "HOME", "LANG", "SSL_CERT_FILE")
-_READY_WITHIN_S: Final = 30
-_PORT_ATTEMPTS: Final = 3
 _ADVICE: Final = "Try again; if it stays, delete the folder build/ and run `make setup`."
 
 # Reads its standard input until that ends, which it does when the parent does, however it dies;
@@ -101,23 +94,14 @@ class Emulator:
 
     def __init__(self, *, auth: bool = False, detached: bool = False) -> None:
         python = install()
-        for attempt in range(_PORT_ATTEMPTS):
-            try:
-                self._start(python, auth=auth, detached=detached)
-            except LocalStageError:
-                # Somebody else may have taken the port since we found it free.
-                if attempt == _PORT_ATTEMPTS - 1:
-                    raise
-            else:
-                break
+        on_a_free_port(lambda port: self._start(port, python, auth=auth, detached=detached))
         if not detached:
             atexit.register(self.stop)
 
-    def _start(self, python: Path, *, auth: bool, detached: bool) -> None:
-        port = free_port()
+    def _start(self, port: int, python: Path, *, auth: bool, detached: bool) -> None:
         # cdk remembers the account of an access key, so that no two emulators may share one.
         key = f"LOCAL{secrets.token_hex(8).upper()}"
-        self.access = Access(f"http://{_HOST}:{port}", key, secrets.token_hex(16))
+        self.access = Access(f"http://{HOST}:{port}", key, secrets.token_hex(16))
         self.folder = BUILD / f"emulator-{port}"
         shutil.rmtree(self.folder, ignore_errors=True)
         (self.folder / "tmp").mkdir(parents=True)
@@ -127,28 +111,27 @@ class Emulator:
         environment = kept | {
             **self.access.variables(),
             "GATEWAY_PORT": str(port),
-            "BIND_HOST": _HOST,
-            "MINISTACK_HOST": _HOST,
+            "BIND_HOST": HOST,
+            "MINISTACK_HOST": HOST,
             "PERSIST_STATE": "0",
             "AUTH": "true" if auth else "false",
             "TMPDIR": str(self.folder / "tmp"),
         }
         program = ["-m", "ministack"] if detached else ["-c", _LEASHED]
-        with self.log.open("wb") as log:
-            self._process = subprocess.Popen(  # noqa: S603 - our own arguments
-                [python, *program],
-                cwd=self.folder,
-                env=environment,
-                stdin=subprocess.DEVNULL if detached else subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        self._wait_until_ready()
+        self._serving = Serving(
+            [python, *program],
+            cwd=self.folder,
+            env=environment,
+            log=self.log,
+            detached=detached,
+        )
+        self._serving.wait_until(
+            lambda: answers(self.access.endpoint), "The embedded AWS did not start.", _ADVICE
+        )
 
     @property
     def pid(self) -> int:
-        return self._process.pid
+        return self._serving.pid
 
     def __enter__(self) -> Self:
         return self
@@ -161,24 +144,10 @@ class Emulator:
         if not self.folder.exists():
             return  # and by now the process id may be somebody else's
         atexit.unregister(self.stop)
-        kill_group(self._process.pid)
-        self._process.wait()
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+        self._serving.stop()
         LOGS.mkdir(exist_ok=True)
         self.log.replace(LAST_LOG)
         shutil.rmtree(self.folder)
-
-    def _wait_until_ready(self) -> None:
-        deadline = time.monotonic() + _READY_WITHIN_S
-        while self._process.poll() is None and time.monotonic() < deadline:
-            # The process is looked at once more: what answers on the port may be somebody else.
-            if answers(self.access.endpoint) and self._process.poll() is None:
-                return
-            time.sleep(0.05)
-        kill_group(self._process.pid)
-        self._process.wait()
-        raise LocalStageError("The embedded AWS did not start.", _ADVICE, self.log)
 
 
 def install() -> Path:
@@ -211,10 +180,3 @@ def answers(endpoint: str) -> bool:
             return bool(response.status == HTTPStatus.OK)
     except OSError:
         return False
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((_HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -151,6 +151,11 @@ def register(stage: Stage, tenant_ids: Iterable[str]) -> None:
                 raise LocalStageError(f"Refused: {rejected.detail}.", advice) from None
 
 
+def tenant_ids(stage: Stage) -> list[str]:
+    """All tenants of a stage. One made a moment ago may be missing."""
+    return [tenant.tenant_id for tenant in DynamoDBTenants(_table_of(stage)).list_tenants()]
+
+
 def write_json(answer: msgspec.Struct) -> None:
     """An answer of the API as one line on standard output."""
     sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
@@ -176,7 +181,7 @@ def write_json_rows(
 
 
 def _only_tenant(stage: Stage) -> str:
-    tenants = [t.tenant_id for t in DynamoDBTenants(_table_of(stage)).list_tenants()]
+    tenants = tenant_ids(stage)
     if len(tenants) == 1:
         return tenants[0]
     if not tenants:

@@ -1,20 +1,33 @@
 """Starting a stage that stays, finding it again, and ending it."""
 
 import shutil
+from dataclasses import replace
 
 from local.deploy import deploy
 from local.emulator import Emulator, answers
+from local.page import PORT, PageServer
 from local.paths import STATE
 from local.process_group import kill_group
 from local.progress import doing
 from local.stage import Running, Stage
 
 
-def bring_up(*, auth: bool = False) -> tuple[Running, bool]:
-    """The running stage, and whether it was started for that; nothing stays when that fails."""
-    running = find_running()
-    if running is not None:
-        return running, False
+def bring_up(*, auth: bool = False, page: bool = True) -> tuple[Running, bool]:
+    """The running stage, with its page, and whether it was started for that.
+
+    A page that died is served anew. Nothing is started when a part of it fails.
+    """
+    found = find_running()
+    running = found or _start(auth=auth)
+    try:
+        return _with_page(running) if page else running, found is None
+    except BaseException:
+        if found is None:
+            bring_down()
+        raise
+
+
+def _start(*, auth: bool) -> Running:
     bring_down()
     with doing("Start the embedded AWS"):
         emulator = Emulator(auth=auth, detached=True)
@@ -24,7 +37,17 @@ def bring_up(*, auth: bool = False) -> tuple[Running, bool]:
     except BaseException:
         emulator.stop()
         raise
-    return running, True
+    return running
+
+
+def _with_page(running: Running) -> Running:
+    if running.page is not None and running.page.answers():
+        return running
+    with doing("Build and serve the page"):
+        server = PageServer(running.stage.api_url, port=PORT, detached=True)
+    running = replace(running, page=server.page)
+    running.save(STATE)
+    return running
 
 
 def deployed(emulator: Emulator) -> Stage:
@@ -42,6 +65,8 @@ def bring_down() -> bool:
     running = Running.load(STATE)
     if running is None:
         return False
+    if running.page is not None:
+        running.page.end()
     # Process ids are given anew: only what answers as the emulator is ended.
     alive = answers(running.access.endpoint)
     if alive:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from local.cloud import Cloud
 from local.emulator import Access
+from local.page import ServedPage
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
@@ -112,12 +113,13 @@ def output_name(field: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A stage that was left running, and the process to end when it is no longer wanted."""
+    """A stage that was left running, and the processes to end when it is no longer wanted."""
 
     stage: Stage
     access: Access
     pid: int
     folder: Path
+    page: ServedPage | None = None
 
     def save(self, path: Path) -> None:
         path.parent.mkdir(exist_ok=True)
@@ -128,6 +130,7 @@ class Running:
             "access": asdict(self.access),
             "pid": self.pid,
             "folder": str(self.folder),
+            "page": self.page and asdict(self.page),
         }
         partial.touch(mode=0o600)
         partial.write_text(json.dumps(content, indent=2) + "\n")
@@ -142,4 +145,7 @@ class Running:
             return None
         access = Access(**content["access"])
         stage = Stage(**content["stage"], cloud=access)
-        return cls(stage, access, content["pid"], Path(content["folder"]))
+        page = content.get("page")  # which those who began without pages did not write
+        return cls(
+            stage, access, content["pid"], Path(content["folder"]), page and ServedPage(**page)
+        )

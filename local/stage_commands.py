@@ -17,7 +17,7 @@ from local.demo import look_around, mismatches, run_demo, send_and_wait
 from local.paths import STATE
 from local.picture import save_picture
 from local.progress import console
-from local.reading import Reading, register
+from local.reading import Reading, register, tenant_ids
 from local.recordings import Recording
 from local.running import bring_down, bring_up, find_running
 from local.sending import send
@@ -25,8 +25,12 @@ from local.stage import Running, output_name
 from local.tables import counted, phases_table
 
 
-def up(*, auth: bool = False) -> None:
-    """Start the embedded AWS, deploy the stacks to it, and leave it running.
+def up(
+    *,
+    auth: bool = False,
+    page: Annotated[bool, Parameter(negative="--no-page", show_default=False)] = True,
+) -> None:
+    """Start the embedded AWS, deploy the stacks to it, serve the page, and leave it all running.
 
     Says where it is; when it is up already, does nothing more.
 
@@ -34,8 +38,10 @@ def up(*, auth: bool = False) -> None:
     ----------
     auth
         Enforce the IAM policies of the functions' roles, as AWS does.
+    page
+        Serve the Pipeline page; a machine that only records needs none.
     """
-    running, started = bring_up(auth=auth)
+    running, started = bring_up(auth=auth, page=page)
     _print("[green]The stage is up.[/]" if started else "[green]The stage is up already.[/]")
     _describe(running)
 
@@ -119,12 +125,23 @@ def demo(
     if not exit_code:
         _print(
             f"{shown.write_units_per_step} write units a step, {shown.seconds:.0f} s.\n"
-            "Next: `runtally up` leaves a stage running, `runtally replay FILE` sends to it;\n"
+            "Next: `runtally up` leaves a stage and its page running, `replay FILE` sends to it;\n"
             "local/samples/programs shows agents that record themselves."
         )
     if as_json:
         sys.stdout.write(json.dumps(shown.as_json()) + "\n")
     return exit_code
+
+
+def key_command(tenants: Sequence[str]) -> str:
+    """What makes the key that the page asks for; the samples' tenant when there is none yet."""
+    match tenants:
+        case []:
+            return "runtally tenants create demo && runtally keys create demo --name page"
+        case [only]:
+            return f"runtally keys create {only} --name page"
+        case _:
+            return "runtally keys create TENANT --name page"
 
 
 def _send(running: Running, recorded: list[Recording], *, speed: float, wait: bool) -> int:
@@ -152,6 +169,9 @@ def _verdict(runs: int, wrong: Sequence[str]) -> int:
 
 def _describe(running: Running) -> None:
     stage, access = running.stage, running.access
+    if running.page is not None:
+        _print(f"  {'open':14} [bold cyan]{running.page.address}[/]")
+        _print(f"  {'with a key':14} [bold]{key_command(tenant_ids(stage))}[/]")
     shown = {
         "endpoint": access.endpoint,
         "access key": f"{access.access_key_id} / {access.secret_access_key}",

@@ -4,6 +4,8 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["tests.stages"]
+
 os.environ.setdefault("POWERTOOLS_LOG_LEVEL", "CRITICAL")
 os.environ.setdefault("POWERTOOLS_METRICS_DISABLED", "true")
 

@@ -1,12 +1,16 @@
 """The API as a WSGI app, for clients of that interface and, in a server, for those of HTTP."""
 
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from tests.api import HttpClient, request_event
 
 type StartResponse = Callable[[str, list[tuple[str, str]]], object]
+type App = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
 
 
 class WsgiApp:
@@ -50,3 +54,26 @@ def _as_gateway_has_it(content: bytes, content_type: str) -> bytes | str:
 def _is_text(content_type: str) -> bool:
     kind, _, what = content_type.partition("/")
     return kind == "text" or (kind == "application" and what in {"json", "xml", "javascript"})
+
+
+@contextmanager
+def served(app: App) -> Iterator[str]:
+    """The address, on the loopback interface, where an app answers one request at a time."""
+    server = WSGIServer(("127.0.0.1", 0), _Handler)
+    server.set_app(app)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class _Handler(WSGIRequestHandler):
+    def get_environ(self) -> dict[str, Any]:
+        return super().get_environ() | {"REQUEST_URI": self.path}
+
+    def log_message(self, *told: object) -> None:
+        """The output belongs to the tests."""

@@ -15,8 +15,8 @@ from typing import Any, Final, Self
 
 from local import waiting
 from local.commands import Command
-from local.emulator import free_port
 from local.paths import LOGS
+from local.serving import free_port
 from local.stage import Stage
 
 _READY_WITHIN_S: Final = 10

@@ -1,4 +1,4 @@
-"""The stacks as CDK synthesises them, around a stub of the functions' code."""
+"""The stacks as CDK synthesises them, around stubs of the functions' code and the page."""
 
 import atexit
 import json
@@ -15,7 +15,12 @@ from cdk.bundle import ROOT
 if TYPE_CHECKING:
     from cdk.settings import StageSettings
 
-STACKS: Final = ("data", "pipeline", "api")
+STACKS: Final = ("data", "pipeline", "api", "web")
+
+DEPLOYS_THE_PAGE: Final = "Custom::CDKBucketDeployment8693BB64968944B69AAFB0CC9EB8756C"
+"""Path of the one function that is CDK's, and not ours."""
+
+CERTIFICATE: Final = "arn:aws:acm:us-east-1:123456789012:certificate/0a1b2c3d"
 
 type Template = dict[str, Any]
 type Properties = dict[str, Any]
@@ -26,17 +31,22 @@ atexit.register(shutil.rmtree, _SCRATCH, ignore_errors=True)
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """The templates of one stage, and where the cloud assembly lies until the process ends."""
+    """The templates of one stage, and where the cloud assembly lies until the process ends.
+
+    There is no `web` in the stage `local`.
+    """
 
     settings: "StageSettings"
     folder: Path
     data: Template
     pipeline: Template
     api: Template
+    web: Template | None = None
 
     @property
     def templates(self) -> tuple[Template, ...]:
-        return self.data, self.pipeline, self.api
+        ours = self.data, self.pipeline, self.api
+        return (*ours, self.web) if self.web else ours
 
     def resources(self, kind: str) -> dict[str, Properties]:
         """Properties of all resources of one type in all stacks, by path of their construct."""
@@ -55,13 +65,14 @@ def synthesise(stage: str) -> Assembly:
 
 def with_all_options() -> Assembly:
     """The assembly of a stage on AWS with all that is off by default."""
-    from cdk.settings import settings_of  # noqa: PLC0415
+    from cdk.settings import PageDomain, settings_of  # noqa: PLC0415
 
     return _synthesise(
         replace(
             settings_of("dev"),
             service_entries=("research",),
             cors_origins=("https://runs.example.com",),
+            page_domain=PageDomain("runs.example.com", CERTIFICATE),
         )
     )
 
@@ -74,11 +85,12 @@ def _synthesise(settings: "StageSettings") -> Assembly:
     """
     folder = Path(tempfile.mkdtemp(dir=_SCRATCH))
     new_app(settings, folder).synth()
-    data, pipeline, api = (
-        json.loads((folder / f"{settings.prefix}-{stack}.template.json").read_text())
+    templates: dict[str, Template] = {
+        stack: json.loads(file.read_text())
         for stack in STACKS
-    )
-    return Assembly(settings, folder, data, pipeline, api)
+        if (file := folder / f"{settings.prefix}-{stack}.template.json").exists()
+    }
+    return Assembly(settings, folder, **templates)
 
 
 def new_app(settings: "StageSettings", folder: Path) -> Any:
@@ -94,14 +106,17 @@ def new_app(settings: "StageSettings", folder: Path) -> Any:
 
 
 def context_of(stage: str) -> dict[str, Any]:
-    """What CDK's command line hands to the app, with a stub in place of the functions' code."""
-    stub = _SCRATCH / "stub"
+    """What CDK's command line hands to the app, with stubs in place of code and page."""
+    stub, page = _SCRATCH / "stub", _SCRATCH / "page"
     stub.mkdir(exist_ok=True)
     (stub / "stub.py").write_text("")
+    page.mkdir(exist_ok=True)
+    (page / "index.html").write_text("")
     context: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
     return context | {
         "stage": stage,
         "bundle": str(stub),
+        "page": str(page),
         "aws:cdk:enable-path-metadata": True,
     }
 

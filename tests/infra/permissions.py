@@ -3,7 +3,7 @@
     python -m tests.infra.permissions --write
 
 writes permissions.txt, against which tests compare: in review, a change of rights then shows up as
-what it is. It is written from the stage that has all there is: `local`, with a service entry.
+what it is. It is written from a stage that has all there is.
 """
 
 import argparse
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from tests.infra.assembly import Assembly, Template, path_of, synthesise
+from tests.infra.assembly import Assembly, Template, path_of, with_all_options
 
 GOLDEN: Final = Path(__file__).with_name("permissions.txt")
 
@@ -58,6 +58,8 @@ class _Names:
                 return path if attribute == "Arn" else f"{path}.{attribute}"
             case {"Fn::ImportValue": str(export)}:
                 return self.of(self._exports[export])
+            case {"Fn::Sub": str(pattern)}:
+                return pattern
             case {"Fn::Join": [str(separator), [*parts]]}:
                 return separator.join(map(self.of, parts))
         raise ValueError(f"cannot name {value!r}")
@@ -113,7 +115,7 @@ def _listed(value: Any) -> list[Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.infra.permissions")
     parser.add_argument("--write", action="store_true", help="replace permissions.txt")
-    lines = "".join(f"{line}\n" for line in permissions(synthesise("local")))
+    lines = "".join(f"{line}\n" for line in permissions(with_all_options()))
     if parser.parse_args().write:
         GOLDEN.write_text(lines)
     else:

@@ -28,6 +28,7 @@ STATEFUL_RESOURCES = {
     "ApiLogsCD139AD4",
     "AccessLogs8B620ECA",
 }
+RESOURCES_OF_THE_PAGE = {"PageA98A310E", "PageFilesLogsEEF7CCB1"}
 RESOURCES_OF_SERVICE_ENTRIES = {
     "ServiceEntriesresearchQueue4185DB3C",
     "ServiceEntriesresearchDeadLetters81B0A06E",
@@ -42,7 +43,8 @@ def table(assembly: Assembly) -> Properties:
 
 def buckets(assembly: Assembly) -> dict[str, Properties]:
     found = assembly.resources("AWS::S3::Bucket")
-    assert set(found) == {"Bucket", "FailedBatches"}
+    of_the_page = set() if assembly.settings.is_local else {"Page"}
+    assert set(found) == {"Bucket", "FailedBatches"} | of_the_page
     return found
 
 
@@ -54,7 +56,11 @@ def test_an_update_finds_every_stateful_resource_again(assembly: Assembly) -> No
         if resource["Type"] in STATEFUL_TYPES
     }
     has_entries = assembly.settings.service_entries == ("research",)
-    assert stateful == STATEFUL_RESOURCES | (RESOURCES_OF_SERVICE_ENTRIES if has_entries else set())
+    assert stateful == (
+        STATEFUL_RESOURCES
+        | (RESOURCES_OF_SERVICE_ENTRIES if has_entries else set())
+        | (set() if assembly.settings.is_local else RESOURCES_OF_THE_PAGE)
+    )
 
 
 def test_nothing_that_holds_data_goes_with_its_stack(aws_assembly: Assembly) -> None:

@@ -4,19 +4,16 @@ import io
 import json
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import HTTPServer
 from typing import IO, Any, Final
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from local.paths import ROOT
 from tests.api import HttpClient, issue_key
 from tests.memory_stage import EVENTS, MemoryStage
-from tests.wsgi import StartResponse, WsgiApp
+from tests.wsgi import StartResponse, WsgiApp, served
 
 ADVISED: Final = {
     "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
@@ -53,10 +50,7 @@ def serve() -> Iterator[Place]:
     stage = MemoryStage()
     stage.now_ns = time.time_ns()
     client = HttpClient(stage, issue_key(stage, "acme"))
-    api = WSGIServer(("127.0.0.1", 0), Handler)
-    api.set_app(Front(stage, WsgiApp(client)))
-    url = f"http://127.0.0.1:{api.server_port}"
-    with _served(api), _model() as model:
+    with served(Front(stage, WsgiApp(client))) as url, _model() as model:
         yield Place(
             stage,
             client,
@@ -72,14 +66,6 @@ def serve() -> Iterator[Place]:
                 **model,
             },
         )
-
-
-class Handler(WSGIRequestHandler):
-    def get_environ(self) -> dict[str, Any]:
-        return super().get_environ() | {"REQUEST_URI": self.path}
-
-    def log_message(self, *told: object) -> None:
-        """The output belongs to the tests."""
 
 
 class Front:
@@ -120,15 +106,3 @@ def _model() -> Iterator[Mapping[str, str]]:
             yield dict(pair.split("=", 1) for pair in told)
         finally:
             process.terminate()
-
-
-@contextmanager
-def _served(server: HTTPServer) -> Iterator[None]:
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

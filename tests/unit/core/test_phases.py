@@ -1,16 +1,20 @@
 """The fold over all steps, and the phase of a step in a tree."""
 
+import json
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.core.model import PhaseSummary, StepRow, Totals
 from functions.core.phases import NO_PHASE, phases_of, summarize_steps
+from tests.event_files import EVENTS
 
+CASES: list[dict[str, Any]] = json.loads((EVENTS / "phases.json").read_text())
 MS = 1_000_000
 
 
@@ -41,80 +45,16 @@ def only(*rows: StepRow) -> PhaseSummary:
     return phase
 
 
-def test_a_steps_own_phase_comes_first_then_the_nearest_ancestors() -> None:
-    assert phases(
-        row(1, phase="plan"),
-        row(2, parent=1),
-        row(3, parent=2, phase="own"),
-        row(4, parent=3),
-    ) == ["plan", "plan", "own", "own"]
+def fields_of(step: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in step.items() if name != "expected"}
 
 
-def test_without_any_phase_the_outermost_below_the_root_names_it() -> None:
-    assert phases(
-        row(1, name="root"),
-        row(2, parent=1, name="planner"),
-        row(3, parent=2, name="chat"),
-        row(4, parent=3, name="tool"),
-        row(5, parent=1, agent="writer"),
-    ) == [NO_PHASE, "planner", "planner", "planner", "writer"]
-
-
-def test_names_that_differ_by_a_counter_or_an_id_are_one_phase() -> None:
-    assert phases(
-        row(1),
-        row(2, parent=1, name="round 7"),
-        row(3, parent=2, name="chat"),
-        row(4, parent=1, name="agent.f9f77d1a-437f-4ba6-890e-b592a50cbd21"),
-        row(5, parent=1, name="chat claude-opus-5", model="claude-opus-5-20260101"),
-        row(6, parent=1, phase="round 7"),
-    ) == [NO_PHASE, "round *", "round *", "agent.*", "chat claude-opus-5", "round 7"]
-
-
-def test_the_outermost_hint_below_the_root_counts_before_any_name() -> None:
-    tree = [
-        row(1, name="root", phase_hint="of the root"),
-        row(2, parent=1, name="wrapper"),
-        row(3, parent=2, name="node implement", phase_hint="implement"),
-        row(4, parent=3, name="inner", phase_hint="model"),
-        row(5, parent=4, name="chat"),
-        row(6, parent=1, name="chat"),
-        row(7, parent=4, name="said", phase="review", phase_hint="unheard"),
-    ]
-    expected = [NO_PHASE, "wrapper", "implement", "implement", "implement", "chat", "review"]
-    assert phases(*tree) == expected
-    assert phases(*reversed(tree)) == expected[::-1]
-
-
-def test_a_parent_may_be_known_by_the_end_of_its_id_alone() -> None:
-    def spanned(n: int, parent: int | None = None, **fields: Any) -> StepRow:
-        parent_id = None if parent is None else f"{parent:011d}"
-        made = row(n, **fields)
-        return replace(made, step_id=f"{n:019d}-{n:011d}", parent_id=parent_id)
-
-    tree = [
-        spanned(1, phase="plan"),
-        spanned(2, 1),
-        spanned(3, 2, phase_hint="x"),
-        spanned(4, 9, name="orphan"),
-        replace(row(5), parent_id=f"{1:019d}-{1:011d}"),
-    ]
-    assert phases(*tree) == ["plan", "plan", "plan", "orphan", "plan"]
-    assert phases(*reversed(tree)) == ["plan", "orphan", "plan", "plan", "plan"]
-
-
-def test_children_may_come_before_parents_and_parents_never() -> None:
-    assert phases(row(1, parent=3, name="a"), row(2, parent=1), row(3, phase="late")) == [
-        "late",
-        "late",
-        "late",
-    ]
-    assert phases(row(1, parent=9, name="orphan"), row(2, parent=1)) == ["orphan", "orphan"]
-
-
-def test_a_circle_of_parents_has_an_answer() -> None:
-    assert len(phases(row(1, parent=2, name="a"), row(2, parent=1, name="b"))) == 2
-    assert phases(row(1, parent=1, name="own parent")) == ["own parent"]
+@pytest.mark.parametrize("case", CASES, ids=[case["rule"] for case in CASES])
+def test_the_phase_of_a_step_follows_the_rules_that_the_page_follows_too(
+    case: dict[str, Any],
+) -> None:
+    tree = [replace(row(n), **fields_of(step)) for n, step in enumerate(case["steps"])]
+    assert phases_of(tree) == {step["step_id"]: step["expected"] for step in case["steps"]}
 
 
 def test_a_chain_as_long_as_a_run_needs_no_recursion() -> None:

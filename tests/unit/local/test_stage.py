@@ -1,10 +1,12 @@
 """The outputs of the stacks, and the file that remembers a running stage."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from local.emulator import Access
+from local.page import ServedPage
 from local.stage import Running, Stage
 
 ACCESS = Access("http://127.0.0.1:1", "LOCALKEY", "secret")
@@ -52,12 +54,28 @@ def test_a_missing_output_is_named() -> None:
         Stage.of_outputs(without, ACCESS)
 
 
-def test_a_running_stage_is_read_back_as_it_was_saved(tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", [None, ServedPage("http://127.0.0.1:8400", 124)])
+def test_a_running_stage_is_read_back_as_it_was_saved(
+    page: ServedPage | None, tmp_path: Path
+) -> None:
     path = tmp_path / "state.json"
     assert Running.load(path) is None
-    running = Running(Stage.of_outputs(OUTPUTS, ACCESS), ACCESS, 123, tmp_path)
+    running = Running(Stage.of_outputs(OUTPUTS, ACCESS), ACCESS, 123, tmp_path, page)
     running.save(path)
     assert Running.load(path) == running
     assert [file.name for file in tmp_path.iterdir()] == ["state.json"]
     # It holds the credentials of the embedded AWS, and other users of this machine may look.
     assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_stage_that_began_before_pages_were_served_is_read_back_without_one(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "state.json"
+    Running(Stage.of_outputs(OUTPUTS, ACCESS), ACCESS, 123, tmp_path).save(path)
+    content = json.loads(path.read_text())
+    del content["page"]
+    path.write_text(json.dumps(content))
+    running = Running.load(path)
+    assert running is not None
+    assert running.page is None

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
+import cases from "../../../events/phases.json" with { type: "json" };
 import type { Call } from "../api/shapes";
 import { filtered } from "./filter";
 import { blocksIn, lanesOf } from "./lanes";
-import { grouped, NO_PHASE } from "./phases";
 import { callSet, largest } from "./rows";
 import { kept, linesOf, treeOf } from "./tree";
 
@@ -22,46 +22,11 @@ function call(id: string, more: Partial<Call> & { at?: number; ms?: number } = {
   };
 }
 
-function phasesOf(...calls: Call[]): string[] {
-  return callSet(calls).rows.map((row) => row.phase);
-}
-
-test("a phase is its own, else the nearest above, else the outermost hint, else the name", () => {
-  expect(
-    phasesOf(
-      call("root", { phase: "plan" }),
-      call("child", { parent_id: "root" }),
-      call("grandchild", { parent_id: "child", phase: "write" }),
-      call("other"),
-    ),
-  ).toEqual(["plan", "plan", "write", NO_PHASE]);
-  expect(
-    phasesOf(
-      call("root"),
-      call("a", { parent_id: "root", name: "round 3" }),
-      call("b", { parent_id: "a", phase_hint: "inner" }),
-      call("c", { parent_id: "b", phase_hint: "innermost" }),
-    ),
-  ).toEqual([NO_PHASE, "round *", "inner", "inner"]);
-});
-
-test("a parent may be known by its last eleven characters, and may be missing", () => {
-  const parent = "1795984949123456789-abcdefghijk";
-  expect(phasesOf(call(parent, { phase: "p" }), call("x", { parent_id: "abcdefghijk" }))).toEqual([
-    "p",
-    "p",
-  ]);
-  expect(phasesOf(call("x", { parent_id: "gone", name: "n" }))).toEqual(["n"]);
-});
-
-test.each([
-  ["update-13", "", "update-*"],
-  ["run 3f2b8c1d-1111-4222-8333-123456789abc", "", "run *"],
-  ["chat gpt-5", "gpt-5-2025-08-07", "chat gpt-5"],
-  ["gpt-5", "gpt-5-2025-08-07", "gpt-5"],
-  ["plain", "m", "plain"],
-])("the name %s of model %s is grouped as %s", (name, model, said) => {
-  expect(grouped(name, model)).toBe(said);
+test.each(cases)("$rule", ({ steps }) => {
+  const found = callSet(steps.map(({ step_id, expected: _, ...given }) => call(step_id, given)));
+  expect(found.rows.map((row) => [row.call.step_id, row.phase])).toEqual(
+    steps.map((step) => [step.step_id, step.expected]),
+  );
 });
 
 test("the tree holds every call once, circles too", () => {

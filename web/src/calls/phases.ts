@@ -6,14 +6,17 @@ export const OTHER_PHASES = "(other phases)";
 const SUFFIX = 11;
 const LONGEST_ID = 19 + 1 + SUFFIX;
 
+// As Python has them: a word may be of any script, and the end may be before a last line break.
+const WORD = "[\\p{L}\\p{N}_]";
+const END = "(?=\\n?$)";
 const VARYING = new RegExp(
   [
     "[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}",
-    "\\b(?=[0-9a-fA-F]*[0-9])(?=[0-9a-fA-F]*[a-fA-F])[0-9a-fA-F]{12,}\\b",
+    `(?<!${WORD})(?=[0-9a-fA-F]*[0-9])(?=[0-9a-fA-F]*[a-fA-F])[0-9a-fA-F]{12,}(?!${WORD})`,
     "(?<![0-9])[0-9]{6,}(?![0-9])",
-    "(?<=[-_.:# /])[0-9]+$",
+    `(?<=[-_.:# /])[0-9]+${END}`,
   ].join("|"),
-  "g",
+  "gu",
 );
 
 /** The name with `*` for each id and for a counter at its end, a model's version excepted. */

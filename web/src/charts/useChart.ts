@@ -15,8 +15,12 @@ export function useChart(): [RefObject<HTMLDivElement | null>, ECharts | null] {
     setChart(made);
     return () => {
       observer.disconnect();
-      // A frame of it may still be painting.
-      setTimeout(() => made.dispose(), 100);
+      // A large chart is painted over many frames, and one of them may be to come: nothing but
+      // another painting, here of nothing, makes it give up.
+      const canvas = made.getZr();
+      canvas.clear();
+      canvas.refreshImmediately(true);
+      made.dispose();
     };
   }, []);
   return [element, chart];

@@ -144,7 +144,7 @@ export function callsOf(blocks: readonly Block[], layout: Layout, from: number, 
       if (!shape) return null;
       return {
         type: "rect",
-        shape: { ...shape, r: tall > 8 ? 2 : 0 },
+        shape: { ...shape, r: tall > 8 && shape.width > 6 ? 2 : 0 }, // round is slow
         style: { fill: fills[block.status] },
         ...(tall >= HIGHEST && shape.width > 40 && nameOn(block, shape.width, colours)),
       };

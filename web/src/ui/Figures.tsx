@@ -7,9 +7,9 @@ export function Cost({ amount, unknown = 0, calls }: CostProps) {
   const missing = unknownCost(unknown);
   if (missing && unknown === calls) return <span class="unknown">{missing}</span>;
   return (
-    <span>
-      <span class="number">{dollars(amount)}</span>
-      {missing && <span class="unknown"> + {missing}</span>}
+    <span class="cost">
+      <span class="number">{dollars(amount)}</span>{" "}
+      {missing && <span class="unknown">+ {missing}</span>}
     </span>
   );
 }
