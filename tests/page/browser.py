@@ -13,6 +13,7 @@ from playwright.sync_api import (
     Locator,
     Request,
     Response,
+    expect,
     sync_playwright,
 )
 
@@ -22,6 +23,9 @@ _FLAGS: Final = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update",
 )  # fmt: skip
+_PATIENCE_MS: Final = 15_000
+"""For what will come, on a machine that does much else meanwhile."""
+
 _REFUSALS: Final = """
 window.refusals = [];
 addEventListener("securitypolicyviolation", (event) =>
@@ -45,6 +49,7 @@ def find_browser() -> str:
 
 @contextmanager
 def launched() -> Iterator[Browser]:
+    expect.set_options(timeout=_PATIENCE_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_browser(), args=list(_FLAGS))
         try:
@@ -71,7 +76,7 @@ class Visitor:
         self.expected: set[int] = set()
         self.asked: list[str] = []
         self.context = browser.new_context(**settings)
-        self.context.set_default_timeout(15_000)
+        self.context.set_default_timeout(_PATIENCE_MS)
         self.context.add_init_script(_REFUSALS)
         if key:
             self.context.add_init_script(_KEY.format(key=key))

@@ -4,6 +4,7 @@ The shipped recordings, sent several times over a day that is always the same, s
 changes only when the page or a recording does.
 """
 
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,10 +25,13 @@ NOW: Final = datetime(2026, 11, 30, 14, 20, tzinfo=UTC)
 _NOW_NS: Final = int(NOW.timestamp()) * SECOND
 _HOUR: Final = 3_600 * SECOND
 _TENANT: Final = "demo"
+_TWO_FRAMES: Final = """() => new Promise((done) =>
+  requestAnimationFrame(() => requestAnimationFrame(done)))"""
 _SMALL: Final = {"viewport": {"width": 375, "height": 812}, "device_scale_factor": 2}
 
 
 def main() -> None:
+    os.environ.setdefault("POWERTOOLS_METRICS_DISABLED", "true")
     stage = MemoryStage()
     stage.now_ns = _NOW_NS
     for recording in _recorded():
@@ -58,7 +62,7 @@ def _recorded() -> Iterator[Recording]:
 
 
 def _views(client: HttpClient) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
-    """The name of a picture, its address, what is there once it is drawn, and how it is seen."""
+    """The name of a picture, its address, all that is there once it is drawn, how it is seen."""
     wide, research, bugfix = (_newest(client, name) for name in ("wide", "research", "bugfix"))
     calls = client.get(f"/pipeline-runs/{bugfix}").json["calls"]
     call = [call["step_id"] for call in calls if call["kind"] == "model"][1]
@@ -66,7 +70,7 @@ def _views(client: HttpClient) -> Iterator[tuple[str, str, str, dict[str, Any]]]
     yield "page-runs-small.png", "#/runs", "article", _SMALL
     yield "page-run.png", f"#/runs/{research}", ".timeline canvas", {}
     yield "page-run-dark.png", f"#/runs/{wide}", ".timeline canvas", {"color_scheme": "dark"}
-    yield "page-call.png", f"#/runs/{bugfix}/calls/{call}", ".message", {}
+    yield "page-call.png", f"#/runs/{bugfix}/calls/{call}", ".timeline canvas, .message", {}
     yield "page-phases.png", f"#/runs/{research}?tab=phases", ".call-list", {}
     yield "page-insights.png", "#/insights?range=24h", ".trend canvas", {}
 
@@ -79,8 +83,10 @@ def _newest(client: HttpClient, pipeline: str) -> str:
 def _take(tab: Visitor, picture: Path, where: str, drawn: str) -> None:
     tab.page.clock.set_fixed_time(NOW)
     tab.open(where)
-    tab.page.locator(drawn).first.wait_for()
+    for selector in drawn.split(", "):
+        tab.page.locator(selector).first.wait_for()
     tab.page.wait_for_load_state("networkidle")
+    tab.page.evaluate(_TWO_FRAMES)
     tab.page.screenshot(path=picture, animations="disabled", caret="hide")
     if troubles := tab.leave():
         raise AssertionError(f"{picture.name}: {troubles}")
