@@ -69,18 +69,7 @@ class PageServer:
         self.log = LOGS / f"page-{port}.txt"
         leash = () if self._detached else ("--import", _LEASH)
         self._serving = Serving(
-            [
-                "node",
-                *leash,
-                _VITE,
-                "preview",
-                "--bypass-lock",
-                "--host",
-                HOST,
-                "--port",
-                str(port),
-                "--strictPort",
-            ],
+            ["node", *leash, _VITE, "preview", "--host", HOST, "--port", str(port), "--strictPort"],
             cwd=WEB,
             env=os.environ | {"RUNTALLY_API_URL": self._api_url},
             log=self.log,
