@@ -63,7 +63,7 @@ class ApiStack(Stack):
             synthesizer=synthesizer,
         )
         self._settings = settings
-        self._code = lambda_.Code.from_asset(str(code["api"]))
+        self._code = lambda_.Code.from_asset(str(code[settings.api_bundle]))
         self._table = pipeline.data.table
         self._bucket = pipeline.data.bucket
         self._service_entries = ServiceEntries(
@@ -72,6 +72,7 @@ class ApiStack(Stack):
         function = self._add_function(pipeline)
         api = self._add_http_api(function)
         self._add_stage(api)
+        self.http_api = api
         self.url = api.api_endpoint
         for name, value in {
             "ApiId": api.api_id,
@@ -96,6 +97,8 @@ class ApiStack(Stack):
                     variables.EVENT_QUEUE_URL: pipeline.event_queue.queue_url,
                     variables.RETENTION_DAYS: str(self._settings.retention_days),
                     variables.SERVICE_ENTRIES: self._service_entries.queue_urls,
+                    **({variables.REDACT: "rules"} if self._settings.redaction else {}),
+                    variables.ERASURE_QUEUE_URL: pipeline.erasure_queue.queue_url,
                 },
             ),
         )
@@ -103,7 +106,10 @@ class ApiStack(Stack):
         api.allow_items(
             self._table, keys.INVOCATION_PREFIX, "dynamodb:PutItem", "dynamodb:UpdateItem"
         )
-        api.allow("sqs:SendMessage", on=pipeline.event_queue.queue_arn)
+        # A tombstone in the place of a run's own item, and nothing else.
+        api.allow_items(self._table, keys.RUN_PREFIX, "dynamodb:UpdateItem")
+        for queue in (pipeline.event_queue, pipeline.erasure_queue):
+            api.allow("sqs:SendMessage", on=queue.queue_arn)
         # Spans too large for the queue, on their way to it.
         api.allow_objects(self._bucket, keys.INBOX, "s3:PutObject")
         self._service_entries.allow_sending(api)

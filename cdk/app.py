@@ -1,10 +1,11 @@
 """The CDK app: `uv run npx cdk deploy --all -c stage=dev`.
 
-Context: `stage` (local, dev or prod) and, to deploy other code than the sources here, `bundle` and
-`page` (a folder each). Synthesis reads no credentials, and opens no connection once dependencies
-and page are built.
+Context: `stage` (local, dev or prod), `alarm_email` (who is told by e-mail) and, to deploy other
+code than the sources here, `bundle` and `page` (a folder each). Synthesis reads no credentials, and
+opens no connection once dependencies and page are built.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 from aws_cdk import App, CliCredentialsStackSynthesizer, Tags, Validations
@@ -15,6 +16,7 @@ from cdk.acknowledged import acknowledge
 from cdk.api_stack import ApiStack
 from cdk.bundle import Bundle
 from cdk.data_stack import DataStack
+from cdk.observability_stack import ObservabilityStack
 from cdk.page import build_page
 from cdk.pipeline_stack import PipelineStack
 from cdk.settings import StageSettings, settings_of
@@ -23,12 +25,15 @@ from cdk.web_stack import WebStack
 
 def add_stacks(app: App, settings: StageSettings) -> None:
     """Add the stacks of a stage, and the checks that they must pass."""
-    code: dict[Bundle, Path] = {name: _code(app, settings, name) for name in bundle.BUNDLES}
+    code: dict[Bundle, Path] = {
+        name: _code(app, settings, name) for name in ("functions", settings.api_bundle)
+    }
     data = DataStack(app, settings, _synthesizer(settings))
     pipeline = PipelineStack(app, settings, _synthesizer(settings), data, code["functions"])
     api = ApiStack(app, settings, _synthesizer(settings), pipeline, code)
-    if not settings.is_local:  # where `runtally up` serves the page
+    if not settings.is_local:  # where `runtally up` serves the page, and nobody is on call
         WebStack(app, settings, _synthesizer(settings), api, _page(app))
+        ObservabilityStack(app, settings, pipeline, api)
 
     if not settings.tls_only:
         for rule in ("S10", "SQS4"):
@@ -54,5 +59,7 @@ def _page(app: App) -> Path:
 
 if __name__ == "__main__":
     app = App()
-    add_stacks(app, settings_of(app.node.try_get_context("stage")))
+    settings = settings_of(app.node.try_get_context("stage"))
+    alarm_email = app.node.try_get_context("alarm_email") or settings.alarm_email
+    add_stacks(app, replace(settings, alarm_email=alarm_email))
     app.synth()

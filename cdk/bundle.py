@@ -3,10 +3,11 @@
     python -m cdk.bundle --platform local|aws
 
 One for all functions, because they share nearly everything and one asset uploads once; and one for
-the api, with what reads OTLP, which would be a quarter of the other. boto3 is left out: Lambda's
-runtime brings it. Dependencies come from uv.lock with their hashes, and are installed
-anew only when the lock changed, so that after the first time a build needs no network. CDK's asset
-hash looks at content alone: the same sources and lock give the same hash.
+the api, with what reads OTLP, which would be a quarter of the other. What the managed rules of
+redaction need is as large as all of that, so an api that redacts has a folder of its own. boto3 is
+left out: Lambda's runtime brings it. Dependencies come from uv.lock with their hashes, and are
+installed anew only when the lock changed, so that after the first time a build needs no network.
+CDK's asset hash looks at content alone: the same sources and lock give the same hash.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from typing import Final, Literal
 from cdk.stamp import Stamp, alone, state_of
 
 Platform = Literal["local", "aws"]
-Bundle = Literal["functions", "api"]
+Bundle = Literal["functions", "api", "redacting-api"]
 
 ROOT: Final = Path(__file__).parent.parent
 BUILD: Final = ROOT / "build"
@@ -28,8 +29,16 @@ BUILD: Final = ROOT / "build"
 _RECIPE: Final = Path(__file__)
 _LOCK: Final = ROOT / "uv.lock"
 _SOURCES: Final = {"functions": ROOT / "functions", "runtally": ROOT / "sdk" / "runtally"}
-_GROUPS: Final[dict[Bundle, tuple[str, ...]]] = {"functions": (), "api": ("--group=otlp",)}
-_LEFT_OUT: Final[dict[Bundle, tuple[str, ...]]] = {"functions": ("otel", "prices"), "api": ()}
+_GROUPS: Final[dict[Bundle, tuple[str, ...]]] = {
+    "functions": (),
+    "api": ("--group=otlp",),
+    "redacting-api": ("--group=otlp", "--group=redact"),
+}
+_LEFT_OUT: Final[dict[Bundle, tuple[str, ...]]] = {
+    "functions": ("otel", "prices"),
+    "api": (),
+    "redacting-api": (),
+}
 BUNDLES: Final = tuple(_GROUPS)
 _PYTHON: Final = "3.13"
 _PLATFORM_OPTIONS: Final[dict[Platform, tuple[str, ...]]] = {

@@ -4,6 +4,7 @@ from typing import Final
 
 from aws_cdk import CfnOutput, Duration, IStackSynthesizer, Stack
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk.bucket import private_bucket
@@ -34,8 +35,19 @@ class DataStack(Stack):
             expire_after=Duration.days(settings.retention_days + OBJECT_MARGIN_DAYS),
             versioned=True,
         )
+        _expire_dead_letters(self.bucket)
         CfnOutput(self, "TableName", value=self.table.table_name)
         CfnOutput(self, "BucketName", value=self.bucket.bucket_name)
+
+
+def _expire_dead_letters(bucket: s3.Bucket) -> None:
+    """No run and no tenant finds them, so their time is short: a day more than their queue's."""
+    bucket.add_lifecycle_rule(
+        id="expire-dead-letters",
+        prefix=keys.DEAD_LETTERS,
+        expiration=Duration.days(15),
+        noncurrent_version_expiration=Duration.days(1),
+    )
 
 
 def _table(scope: Construct, settings: StageSettings) -> dynamodb.TableV2:

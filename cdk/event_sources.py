@@ -32,7 +32,9 @@ STREAM_FILTERS: Final[tuple[Mapping[str, Any], ...]] = (
 """New steps, and runs with an end. What summarize writes never passes, or it would feed itself."""
 
 
-def deliver_messages(queue: sqs.Queue, to: Function, name: str = "Messages") -> None:
+def deliver_messages(
+    queue: sqs.Queue, to: Function, name: str = "Messages", batch_size: int = 10
+) -> None:
     """Small batches at once: a worker's messages are already packed."""
     to.allow(
         "sqs:ReceiveMessage",
@@ -43,7 +45,7 @@ def deliver_messages(queue: sqs.Queue, to: Function, name: str = "Messages") -> 
     to.function.add_event_source_mapping(
         name,
         event_source_arn=queue.queue_arn,
-        batch_size=10,
+        batch_size=batch_size,
         report_batch_item_failures=True,
     )
 

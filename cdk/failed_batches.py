@@ -21,7 +21,7 @@ def failed_batches_bucket(
     only to set it. S3 announces the announcements, too, with a message `s3:TestEvent`.
     """
     bucket = private_bucket(
-        scope, "FailedBatches", settings, expire_after=Duration.days(30), versioned=False
+        scope, "FailedBatches", settings, expire_after=Duration.days(14), versioned=False
     )
     resource = cast("s3.CfnBucket", bucket.node.default_child)
     resource.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
 
 from aws_cdk import Duration
@@ -14,6 +15,8 @@ from constructs import Construct
 
 from cdk.acknowledged import acknowledge, acknowledge_objects
 from cdk.settings import StageSettings
+from functions.adapters import settings as variables
+from functions.core.schema import SCHEMA_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,10 @@ class Function(Construct):
             logging_format=lambda_.LoggingFormat.JSON,
             environment={
                 "POWERTOOLS_SERVICE_NAME": name.lower(),
-                "POWERTOOLS_METRICS_NAMESPACE": "runtally",
+                "POWERTOOLS_METRICS_NAMESPACE": settings.metrics_namespace,
                 "POWERTOOLS_LOG_LEVEL": "INFO",
+                variables.VERSION: version("runtally-stage"),
+                variables.SCHEMA_VERSION: str(SCHEMA_VERSION),
                 **entry.environment,
             },
         )

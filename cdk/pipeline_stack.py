@@ -11,11 +11,13 @@ from constructs import Construct
 
 from cdk.acknowledged import acknowledge_objects
 from cdk.data_stack import DataStack
+from cdk.erase import add_erase, erasures_queue
 from cdk.event_sources import deliver_messages, deliver_stream
 from cdk.failed_batches import failed_batches_bucket
 from cdk.function import Entry, Function
 from cdk.queue import Delivery, QueueWithDeadLetters, outlasting
 from cdk.settings import StageSettings
+from cdk.sweep import Reach, add_sweep, allow_events
 from functions.adapters import settings as variables
 from functions.core import keys
 
@@ -57,12 +59,16 @@ class PipelineStack(Stack):
         self._recounts = QueueWithDeadLetters(
             self, "Recounts", settings, Delivery(outlasting(RECOUNT_TIMEOUT), delay=RECOUNT_DELAY)
         )
+        self._erasures = erasures_queue(self, settings)
+        self.erasure_queue = self._erasures.queue
         self._failed_batches = failed_batches_bucket(self, settings, self._recounts.queue)
         self._add_outputs(
             {
                 "IngestFunction": self._add_ingest().name,
                 "SummarizeFunction": self._add_summarize().name,
                 "RecountFunction": self._add_recount().name,
+                "EraseFunction": self._add_erase().name,
+                "SweepFunction": self._add_sweep().name,
                 "WorkerAccessPolicyArn": self._add_worker_access().managed_policy_arn,
             }
         )
@@ -79,6 +85,7 @@ class PipelineStack(Stack):
                     variables.BUCKET: self._bucket.bucket_name,
                     variables.DEAD_LETTER_QUEUE_URL: self._events.dead_letters.queue_url,
                     variables.RETENTION_DAYS: str(self._settings.retention_days),
+                    variables.ERASURE_QUEUE_URL: self.erasure_queue.queue_url,
                 },
             ),
         )
@@ -91,10 +98,11 @@ class PipelineStack(Stack):
         ingest.allow_objects(self._bucket, keys.RUN_OBJECTS, "s3:PutObject", "s3:GetObject")
         ingest.allow_objects(self._bucket, keys.INVOCATION_OBJECTS, "s3:PutObject")
         ingest.allow_objects(self._bucket, keys.INBOX, "s3:GetObject")
-        ingest.allow_objects(self._bucket, keys.DEAD_LETTERS, "s3:PutObject")
+        ingest.allow_objects(self._bucket, keys.DEAD_LETTERS, "s3:PutObject", "s3:GetObject")
         # Without it S3 answers AccessDenied, not NoSuchKey, for a claim whose object is missing.
         ingest.allow("s3:ListBucket", on=self._bucket.bucket_arn)
         ingest.allow("sqs:SendMessage", on=self._events.dead_letters.queue_arn)
+        ingest.allow("sqs:SendMessage", on=self.erasure_queue.queue_arn)
         deliver_messages(self._events.queue, ingest)
         return ingest
 
@@ -113,6 +121,7 @@ class PipelineStack(Stack):
         )
         self._allow_counting(summarize)
         summarize.allow("sqs:SendMessage", on=self._recounts.queue.queue_arn)
+        allow_events(summarize)
         deliver_stream(self._table, summarize, self._failed_batches)
         return summarize
 
@@ -131,8 +140,16 @@ class PipelineStack(Stack):
         )
         self._allow_counting(recount)
         recount.allow_objects(self._failed_batches, "", "s3:GetObject")
+        allow_events(recount)
         deliver_messages(self._recounts.queue, recount)
         return recount
+
+    def _add_sweep(self) -> Function:
+        reach = Reach(self._table, recounts=self._recounts.queue, erasures=self.erasure_queue)
+        return add_sweep(self, self._settings, self._code, reach)
+
+    def _add_erase(self) -> Function:
+        return add_erase(self, self._settings, self._code, self.data, self.erasure_queue)
 
     def _allow_counting(self, function: Function) -> None:
         function.allow(
@@ -174,6 +191,8 @@ class PipelineStack(Stack):
             "EventQueueDeadLetterUrl": self._events.dead_letters.queue_url,
             "RecountQueueUrl": self._recounts.queue.queue_url,
             "RecountDeadLetterUrl": self._recounts.dead_letters.queue_url,
+            "ErasureQueueUrl": self.erasure_queue.queue_url,
+            "ErasureDeadLetterUrl": self._erasures.dead_letters.queue_url,
             **of_functions,
         }
         for name, value in outputs.items():

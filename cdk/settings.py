@@ -12,6 +12,8 @@ Architecture = Literal["arm64", "x86_64"]
 
 _SERVICE_ENTRY: Final = re.compile("[a-z][a-z0-9-]{0,31}")
 
+_SWEEP_AT_LEAST_EVERY: Final = 60
+
 
 @dataclass(frozen=True, slots=True)
 class PageDomain:
@@ -33,7 +35,10 @@ class StageSettings:
     `service_entries` names the services that can be called through the API. `cors_origins` are the
     web origins, other than the API's own, whose pages may read it. `requests_per_second` and
     `request_burst` limit the API as a whole. `page_domain` replaces CloudFront's name of the page.
-    Raises ValueError for a name or an origin that cannot be one.
+    `redaction` lets the API redact what it takes, by the managed rules, before it queues it.
+    `alarm_email` is told of alarms, once whoever reads it has agreed to that. Every
+    `sweep_minutes`, 1 to 60, somebody looks for stale runs.
+    Raises ValueError for a name, an origin or a number that cannot be one.
     """
 
     stage: str
@@ -47,6 +52,9 @@ class StageSettings:
     requests_per_second: int = 100
     request_burst: int = 200
     page_domain: PageDomain | None = None
+    redaction: bool = False
+    alarm_email: str | None = None
+    sweep_minutes: int = 5
 
     def __post_init__(self) -> None:
         for name in self.service_entries:
@@ -57,10 +65,23 @@ class StageSettings:
         for origin in self.cors_origins:
             if "*" in origin:
                 raise ValueError(f"no web origin: {origin!r}; each one is named in full")
+        if not 1 <= self.sweep_minutes <= _SWEEP_AT_LEAST_EVERY:
+            raise ValueError(
+                f"sweep_minutes is {self.sweep_minutes}; it is 1 to {_SWEEP_AT_LEAST_EVERY}"
+            )
+
+    @property
+    def api_bundle(self) -> Literal["api", "redacting-api"]:
+        return "redacting-api" if self.redaction else "api"
 
     @property
     def prefix(self) -> str:
         return f"runtally-{self.stage}"
+
+    @property
+    def metrics_namespace(self) -> str:
+        """Each stage's own: two of them in one account must not add up."""
+        return f"runtally/{self.stage}"
 
     @property
     def removal_policy(self) -> RemovalPolicy:

@@ -22,6 +22,7 @@ from functions.core.tenants import ApiKey, IssuedKey, KeyStatus, Tenant
 from local.commands import LocalStageError
 from local.connect import Connect, StageOptions, connect
 from local.progress import console
+from local.stage import Stage
 
 _HERE = StageOptions()
 _COLOURS = {KeyStatus.ACTIVE: "green", KeyStatus.REVOKED: "red", KeyStatus.EXPIRED: "yellow"}
@@ -46,9 +47,14 @@ def list_tenants(*, at: StageOptions = _HERE, connect: Connect = connect) -> Non
     if at.as_json:
         _write_json([_json_of_tenant(tenant) for tenant in found])
         return
-    table = Table("tenant", "name", "created")
+    table = Table("tenant", "name", "created", "retention")
     for tenant in found:
-        table.add_row(tenant.tenant_id, escape(tenant.name or ""), _moment(tenant.created_at))
+        table.add_row(
+            tenant.tenant_id,
+            escape(tenant.name or ""),
+            _moment(tenant.created_at),
+            _days(tenant.retention_days),
+        )
     _show(table, "No tenants yet: `runtally tenants create ID` makes one.")
 
 
@@ -77,6 +83,34 @@ def create_tenant(
         return
     _print(f"[green]The tenant {tenant_id} is there.[/]")
     _print(f"Next: `runtally keys create {tenant_id} --name NAME` makes an API key for it.")
+
+
+@tenants.command(name="set")
+def set_tenant(
+    tenant_id: Annotated[str, Parameter(name="ID")],
+    /,
+    *,
+    retention_days: int,
+    at: StageOptions = _HERE,
+    connect: Connect = connect,
+) -> None:
+    """Change for how long a tenant's runs are kept. The sweep deletes those that are older.
+
+    A run that is still recorded is kept until it has ended or is stale.
+
+    Parameters
+    ----------
+    tenant_id
+        The tenant, as `runtally tenants list` names it.
+    retention_days
+        Days from a run's start on, fewer than the stage's; 0: as long as the stage keeps runs.
+    """
+    with at.connected(connect) as stage, _managing_on(stage) as manage:
+        tenant = manage.set_retention(tenant_id, retention_days or None, stage.retention_days)
+    if at.as_json:
+        _write_json(_json_of_tenant(tenant))
+        return
+    _print(f"[green]The retention of {tenant_id} is {_days(tenant.retention_days)}.[/]")
 
 
 @keys.command(name="list")
@@ -186,13 +220,18 @@ def revoke_key(
 
 @contextmanager
 def _managing(at: StageOptions, connect: Connect) -> Iterator[ManageTenants]:
-    with at.connected(connect) as stage:
-        table = DynamoDBTable(stage.dynamodb, stage.table_name)
-        try:
-            yield ManageTenants(DynamoDBTenants(table), time.time_ns)
-        except Rejected as rejected:
-            advice = "`runtally tenants list` and `runtally keys list TENANT` show what there is."
-            raise LocalStageError(f"Refused: {rejected.detail}.", advice) from None
+    with at.connected(connect) as stage, _managing_on(stage) as manage:
+        yield manage
+
+
+@contextmanager
+def _managing_on(stage: Stage) -> Iterator[ManageTenants]:
+    table = DynamoDBTable(stage.dynamodb, stage.table_name)
+    try:
+        yield ManageTenants(DynamoDBTenants(table), time.time_ns)
+    except Rejected as rejected:
+        advice = "`runtally tenants list` and `runtally keys list TENANT` show what there is."
+        raise LocalStageError(f"Refused: {rejected.detail}.", advice) from None
 
 
 def _hand_over(issued: IssuedKey, *, as_json: bool) -> None:
@@ -210,7 +249,12 @@ def _json_of_tenant(tenant: Tenant) -> dict[str, Any]:
         "tenant_id": tenant.tenant_id,
         "name": tenant.name,
         "created_at": times.text_of(tenant.created_at),
+        "retention_days": tenant.retention_days,
     }
+
+
+def _days(days: int | None) -> str:
+    return "the stage's" if days is None else f"{days} day{'s' * (days > 1)}"
 
 
 def _json_of_key(key: ApiKey, now_ns: int) -> dict[str, Any]:

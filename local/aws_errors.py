@@ -7,7 +7,7 @@ from typing import Final
 from botocore import exceptions
 from botocore.exceptions import BotoCoreError, ClientError
 
-from functions.core.errors import Unavailable
+from functions.core.errors import NewerSchema, Unavailable
 from local.commands import LocalStageError
 
 _LOG_IN: Final = (
@@ -17,6 +17,9 @@ _ALLOW: Final = (
     "The action that AWS names must be allowed to whom it names; or choose another `--profile`."
 )
 _REACH: Final = "See whether the network is there, and whether the region is right."
+_UPDATE: Final = (
+    "Update this command line: the stage's table has items of a newer version of runtally."
+)
 _TRY_AGAIN: Final = "Try again in a moment; nothing is lost by repeating."
 
 _OF_CODES: Final = {
@@ -58,6 +61,8 @@ def explaining() -> Iterator[None]:
 
 
 def explained(error: BaseException) -> LocalStageError:
+    if isinstance(error, NewerSchema):
+        return LocalStageError(f"{error}.", _UPDATE)
     return LocalStageError(f"AWS: {error}", _advice_for(error))
 
 

@@ -1,6 +1,5 @@
 """What `runtally doctor` looks at without sending anything: how a deployed stage is set up."""
 
-import json
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -77,9 +76,10 @@ def table(stage: Stage) -> Iterator[Finding]:
 
 
 def event_sources(stage: Stage) -> Iterator[Finding]:
-    """Each function but the api has one, which is on and loses no record of a failed batch."""
+    """Each function but the api and the sweep has one, which is on and loses no record of a failed
+    batch."""
     for function in stage.functions:
-        if function == stage.api_function:
+        if function in {stage.api_function, stage.sweep_function}:
             continue
         answer = stage.client("lambda").list_event_source_mappings(FunctionName=function)
         mappings = answer["EventSourceMappings"]
@@ -105,8 +105,8 @@ def _faults_of(mapping: dict[str, Any]) -> Iterator[str]:
 
 def queue_policies(stage: Stage) -> Iterator[Finding]:
     """Each queue has dead letters, and takes no request without TLS."""
-    for name, url in _queues_of(stage).items():
-        answer = stage.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
+    for queue in queues.queues_of(stage):
+        answer = stage.sqs.get_queue_attributes(QueueUrl=queue.url, AttributeNames=["All"])
         attributes: dict[str, str] = answer["Attributes"]  # type: ignore[assignment]
         wrong = []
         if "deadLetterTargetArn" not in attributes.get("RedrivePolicy", ""):
@@ -115,18 +115,19 @@ def queue_policies(stage: Stage) -> Iterator[Finding]:
             wrong.append("its policy allows requests without TLS")
         tls = "dead letters" if stage.stage == LOCAL else "dead letters, TLS only"
         said = ", ".join(wrong) or tls
-        yield Finding(f"queue of {name}", not wrong, said, _DEPLOY if wrong else "")
+        yield Finding(f"queue of {queue.name}", not wrong, said, _DEPLOY if wrong else "")
 
 
 def dead_letters(stage: Stage) -> Iterator[Finding]:
-    for name, url in _dead_letters_of(stage).items():
-        there = queues.length(stage, url)
+    """A message that was refused is told about, and asks for somebody who looks at it."""
+    at = "" if stage.stage == LOCAL else f" --stage {stage.stage}"
+    for queue in queues.queues_of(stage):
+        there = queues.length(stage, queue.dead_letters_url)
         look = (
-            f"Look at them: `aws sqs receive-message --queue-url {url} --visibility-timeout 0 "
-            "--message-attribute-names All`; their attributes say why they are there."
+            f"Look at them: `runtally dlq list --queue {queue.name}{at}` says why they are there."
         )
         said = f"{there:,} there" if there else "none"
-        yield Finding(f"dead letters of {name}", not there, said, look if there else "")
+        yield Finding(f"dead letters of {queue.name}", not there, said, look if there else "")
 
 
 def versions(stage: Stage) -> Iterator[Finding]:
@@ -176,19 +177,3 @@ def _is(check: str, wanted: str, found: str) -> Finding:
     if found == wanted:
         return Finding(check, True, found)
     return Finding(check, False, f"{found}, not {wanted}", _DEPLOY)
-
-
-def _queues_of(stage: Stage) -> dict[str, str]:
-    return {
-        "events": stage.event_queue_url,
-        "recounts": stage.recount_queue_url,
-        **json.loads(stage.service_entry_queue_urls),
-    }
-
-
-def _dead_letters_of(stage: Stage) -> dict[str, str]:
-    return {
-        "events": stage.event_queue_dead_letter_url,
-        "recounts": stage.recount_dead_letter_url,
-        **json.loads(stage.service_entry_dead_letter_urls),
-    }

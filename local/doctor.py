@@ -7,7 +7,7 @@ from msgspec import Struct
 from rich.console import Console
 from rich.text import Text
 
-from local import checks
+from local import alarms, checks, skew
 from local.canary import Canary
 from local.checks import Finding
 from local.connect import Connect, StageOptions, connect
@@ -69,12 +69,15 @@ def examine(stage: Stage, fetch: checks.Fetch, wait: Callable[[], object]) -> It
     in_order: tuple[checks.Check, ...] = (
         checks.outputs,
         checks.versions,
+        skew.deployed_version,
         checks.table,
         checks.event_sources,
         checks.queue_policies,
         checks.dead_letters,
+        alarms.alarms,
         checks.http_api(fetch),
         canary,
+        skew.schema_of_items,
     )
     return checks.findings(stage, iter(in_order))
 

@@ -8,7 +8,18 @@ from collections.abc import Callable
 from cyclopts import App, Group, Parameter
 from rich.markup import escape
 
-from local import admin, doctor, insights, reconcile, runs, stage_commands, tail
+from local import (
+    admin,
+    deleting,
+    dlq,
+    doctor,
+    insights,
+    rebuild,
+    reconcile,
+    runs,
+    stage_commands,
+    tail,
+)
 from local.commands import LocalStageError
 from local.progress import console
 
@@ -49,6 +60,9 @@ _add(
     Group("Operate", help="Whether a stage works, and whether its sums are exact.", sort_key=3),
     doctor.doctor,
     reconcile.reconcile,
+    dlq.dlq,
+    deleting.delete,
+    rebuild.rebuild,
 )
 _add(Group("Access", help="Who may use a stage's API.", sort_key=4), admin.tenants, admin.keys)
 

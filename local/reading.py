@@ -51,6 +51,7 @@ class Reading:
             event_queue_url=stage.event_queue_url,
             retention_days=stage.retention_days,
             service_entries=json.loads(stage.service_entry_queue_urls),
+            erasure_queue_url=stage.erasure_queue_url,
         )
         api = api_over(stage.dynamodb, stage.s3, stage.sqs, settings, time.time_ns)
         return cls(stage, api, tenant_id)

@@ -36,9 +36,13 @@ class Stage:
     event_queue_dead_letter_url: str
     recount_queue_url: str
     recount_dead_letter_url: str
+    erasure_queue_url: str
+    erasure_dead_letter_url: str
     ingest_function: str
     summarize_function: str
     recount_function: str
+    erase_function: str
+    sweep_function: str
     api_id: str
     api_function: str
     dead_jobs_function: str
@@ -71,6 +75,8 @@ class Stage:
             self.ingest_function,
             self.summarize_function,
             self.recount_function,
+            self.erase_function,
+            self.sweep_function,
             self.api_function,
             self.dead_jobs_function,
         )

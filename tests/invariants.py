@@ -10,8 +10,8 @@ from runtally import wire
 from tests.fakes.dynamodb import item_size
 from tests.memory_stage import MemoryStage
 
-_BOOKKEEPING = ("pointer", "at_total", "preview_full")
-_OF_NO_RUN = (keys.TENANT, keys.API_KEY, keys.INVOCATION)
+_BOOKKEEPING = ("pointer", "stored_at", "at_total", "preview_full")
+_OF_NO_RUN = (keys.TENANT, keys.API_KEY, keys.INVOCATION, keys.SWEEP)
 
 
 def pointers_hold(stage: MemoryStage, run: RunRef) -> None:

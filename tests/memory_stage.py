@@ -3,7 +3,7 @@
 import gzip
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -12,28 +12,36 @@ from functions.adapters.attributes import from_attributes
 from functions.adapters.settings import (
     ApiSettings,
     DeadJobsSettings,
+    EraseSettings,
     IngestSettings,
     RecountSettings,
     SummarizeSettings,
+    SweepSettings,
 )
 from functions.api import dead_jobs_handler, shapes
 from functions.api.handler import api_over
 from functions.core import keys
 from functions.core.items import Item
 from functions.core.keys import InvocationRef, Pointer, RunRef
+from functions.erase import handler as erase_handler
 from functions.ingest import handler as ingest_handler
 from functions.summarize import handler as summarize_handler
 from functions.summarize import recount_handler
+from functions.sweep import handler as sweep_handler
 from runtally import wire
 from tests.fakes.calls import Calls
 from tests.fakes.dynamodb import MemoryDynamoDB
+from tests.fakes.eventbridge import MemoryEvents
 from tests.fakes.s3 import MemoryS3
 from tests.fakes.sqs import MemorySQS
 
 DEAD_LETTERS = "memory://dead-letters"
 RECOUNTS = "memory://recounts"
 EVENTS = "memory://events"
+ERASURES = "memory://erasures"
 JOBS = {"research": "memory://jobs-of-research", "translate": "memory://jobs-of-translate"}
+QUIET_S = 600
+SWEPT_EVERY_S = 300
 NOW_NS = 1_796_000_000_000_000_000
 """The stage's clock: some time in November 2026."""
 
@@ -41,26 +49,47 @@ NOW_NS = 1_796_000_000_000_000_000
 class MemoryStage:
     """Everything between the event queue and the table, without any AWS."""
 
-    def __init__(self, *, retention_days: int = 365, page_bytes: int = 1024 * 1024) -> None:
+    def __init__(
+        self,
+        *,
+        retention_days: int = 365,
+        page_bytes: int = 1024 * 1024,
+        redact: bool = False,
+    ) -> None:
         self.calls = Calls()
         self.dynamodb = MemoryDynamoDB(self.calls, page_bytes)
         self.s3 = MemoryS3(self.calls)
         self.failed_batches = MemoryS3(self.calls)
         self.sqs = MemorySQS(self.calls)
+        self.events = MemoryEvents(self.calls)
         self.now_ns = NOW_NS
         self.streamed = 0
         self.ingest_parts = ingest_handler.ingest_over(
             self.dynamodb,
             self.s3,
             self.sqs,
-            IngestSettings("t", "b", DEAD_LETTERS, retention_days),
+            IngestSettings("t", "b", DEAD_LETTERS, retention_days, ERASURES),
             lambda: self.now_ns,
         )
         self.summarize_parts = summarize_handler.summarize_over(
-            self.dynamodb, self.sqs, SummarizeSettings("t", RECOUNTS)
+            self.dynamodb, self.sqs, lambda: self.events, SummarizeSettings("t", RECOUNTS)
         )
         self.recount_parts = recount_handler.recount_over(
-            self.dynamodb, self.failed_batches, RecountSettings("t", "f")
+            self.dynamodb, self.failed_batches, lambda: self.events, RecountSettings("t", "f")
+        )
+        self.sweep_parts = sweep_handler.sweep_over(
+            self.dynamodb,
+            self.sqs,
+            lambda: self.events,
+            SweepSettings("t", RECOUNTS, ERASURES, retention_days, SWEPT_EVERY_S),
+            lambda: self.now_ns,
+        )
+        self.erase_parts = erase_handler.erase_over(
+            self.dynamodb,
+            self.s3,
+            self.sqs,
+            EraseSettings("t", "b", ERASURES, QUIET_S),
+            lambda: self.now_ns,
         )
         self.dead_jobs_parts = dead_jobs_handler.dead_jobs_over(
             self.dynamodb, self.s3, DeadJobsSettings("t", "b"), lambda: self.now_ns
@@ -69,7 +98,7 @@ class MemoryStage:
             self.dynamodb,
             self.s3,
             self.sqs,
-            ApiSettings("t", "b", EVENTS, retention_days, JOBS),
+            ApiSettings("t", "b", EVENTS, retention_days, JOBS, ERASURES, redact),
             lambda: self.now_ns,
         )
 
@@ -122,6 +151,34 @@ class MemoryStage:
         failed = [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
         self.sqs.queues[RECOUNTS] = [m for m in messages if m.message_id in failed]
         return failed
+
+    def sweep(self, left_ms: int = 240_000) -> dict[str, int]:
+        """What a sweep says that it did, which has so much time for it."""
+        self.dynamodb.settle()  # the indexes, which lag by less than the time between two sweeps
+        return sweep_handler.process(lambda: left_ms, self.sweep_parts)
+
+    def erase(self, late: Callable[[], bool] = lambda: False) -> list[str]:
+        """Deliver the erasure requests that are due, one at a time; the ids of those to be
+        delivered again."""
+        waiting = self.sqs.queues.setdefault(ERASURES, [])
+        failed: list[str] = []
+        for sent in [sent for sent in waiting if sent.visible_at <= self.sqs.clock.now_ns()]:
+            event = {"Records": [{"messageId": sent.message_id, "body": sent.body}]}
+            if erase_handler.process(event, self.erase_parts, late)["batchItemFailures"]:
+                failed.append(sent.message_id)
+            else:
+                waiting.remove(sent)
+        return failed
+
+    def erase_all(self) -> None:
+        """Deliver erasure requests until none is left; time passes meanwhile."""
+        while self.sqs.queues.get(ERASURES):
+            assert self.erase() == []
+            self.pass_time(60)
+
+    def pass_time(self, seconds: int) -> None:
+        self.now_ns += seconds * 10**9
+        self.sqs.clock.advance(seconds)
 
     def new_stream_records(self) -> list[dict[str, Any]]:
         """What the event source filter lets through of all that was written since the last call."""

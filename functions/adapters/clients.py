@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import cache
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import boto3
 from botocore.config import Config
@@ -66,6 +66,11 @@ def dynamodb(config: Config = CONFIG) -> "DynamoDBClient":
 @_once
 def s3(config: Config = CONFIG) -> "S3Client":
     return boto3.client("s3", config=config.merge(_LINKS))
+
+
+@_once
+def events(config: Config = CONFIG) -> Any:
+    return boto3.client("events", config=config)
 
 
 @_once

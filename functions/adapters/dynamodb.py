@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
 _KEYS_A_REQUEST: Final = 100
+KEYS_A_DELETE: Final = 25
 
 NOT_THERE: Final = f"attribute_not_exists({keys.PARTITION})"
 
@@ -41,7 +42,7 @@ class Span:
     partition: str
     first: str
     last: str
-    index: Literal["", "GSI1"] = ""
+    index: Literal["", "GSI1", "GSI2"] = ""
     newest_first: bool = False
 
     @property
@@ -180,6 +181,47 @@ class DynamoDBTable:
                 pending = left
         return found
 
+    def scan(
+        self, prefix: str, segment: int, segments: int, attributes: Sequence[str] = ()
+    ) -> Iterator[list[Item]]:
+        """Page by page one segment of the whole table, and of it the items whose partition key
+        begins so (strongly consistent). Reads, and costs, all that the table holds."""
+        after: Mapping[str, Any] = {}
+        while True:
+            names = {f"#{name}": name for name in (*attributes, keys.PARTITION)}
+            answer = self._call(
+                "scan",
+                TableName=self._name,
+                Segment=segment,
+                TotalSegments=segments,
+                ConsistentRead=True,
+                FilterExpression=f"begins_with(#{keys.PARTITION}, :prefix)",
+                ProjectionExpression=", ".join(names),
+                ExpressionAttributeNames=names,
+                ExpressionAttributeValues=to_attributes({":prefix": prefix}),
+                **after,
+            )
+            yield [from_attributes(item) for item in answer["Items"]]
+            if "LastEvaluatedKey" not in answer:
+                return
+            after = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
+
+    def delete_many(self, unwanted: Sequence[ItemKey]) -> None:
+        """Delete items, 25 at most, whether they are there or not."""
+        pending = [{"DeleteRequest": {"Key": _key(key)}} for key in unwanted]
+        while pending:
+            answer = self._call(
+                "batch_write_item",
+                RequestItems={self._name: pending},
+                ReturnConsumedCapacity="TOTAL",
+            )
+            for consumed in answer.get("ConsumedCapacity", ()):
+                self._count_units(consumed)
+            left = answer.get("UnprocessedItems", {}).get(self._name, [])
+            if len(left) == len(pending):
+                raise Unavailable("DynamoDB batch_write_item: throttled")
+            pending = left
+
     def take_consumption(self) -> dict[str, float]:
         """What was consumed since the last call, by metric: write units with those of the indexes,
         and refused writes, whose units AWS bills but does not tell."""
@@ -201,9 +243,12 @@ class DynamoDBTable:
             with self._lock:
                 self._refused_writes += 1
             raise
-        with self._lock:
-            self._write_units += answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0)
+        self._count_units(answer.get("ConsumedCapacity", {}))
         return answer
+
+    def _count_units(self, consumed: Mapping[str, Any]) -> None:
+        with self._lock:
+            self._write_units += consumed.get("CapacityUnits", 0)
 
     def _call(self, operation: str, **request: Any) -> dict[str, Any]:
         try:

@@ -18,7 +18,7 @@ type Spread = Callable[
 """How independent writes are spread: `map` one after the other, an executor's `map` at once."""
 
 # A deleted run, whose tombstone this is, takes no change; an expired one is opened again first.
-_LIVE: Final = f"attribute_exists({keys.PARTITION}) AND attribute_not_exists(#{items.DELETED})"
+LIVE: Final = f"attribute_exists({keys.PARTITION}) AND attribute_not_exists(#{items.DELETED})"
 
 
 def load_run(table: DynamoDBTable, ref: RunRef) -> Run | None:
@@ -36,6 +36,9 @@ class DynamoDBRunStore:
 
     def load_run(self, ref: RunRef) -> Run | None:
         return load_run(self._table, ref)
+
+    def is_tenant_deleted(self, tenant_id: str) -> bool:
+        return items.DELETED in (self._table.get(keys.tenant_item(tenant_id)) or {})
 
     def open_run(self, run: Run) -> Run | None:
         try:
@@ -85,7 +88,7 @@ class DynamoDBRunStore:
         )
         order = {":at": end.order.at, ":digest": end.order.digest}
         attributes = {**items.end_attributes(end), keys.EXPIRES: run.expires_at}
-        no_longer_open = (keys.OPEN_RUNS_PARTITION, keys.OPEN_RUNS_SORT, items.STALE)
+        no_longer_open = (keys.OPEN_RUNS_PARTITION, keys.OPEN_RUNS_SORT, *items.STALE_MARK)
         self._settle(run, attributes, condition, order, remove=no_longer_open)
 
     def extend_retention(self, run: Run) -> None:
@@ -107,7 +110,7 @@ class DynamoDBRunStore:
         values = {f":{name}": value for name, value in attributes.items()} | order
         try:
             key = keys.item_of_run(run.ref, keys.RUN)
-            self._table.update(key, expression, f"{_LIVE} AND ({condition})", values)
+            self._table.update(key, expression, f"{LIVE} AND ({condition})", values)
         except Refused as refused:
             if refused.item is None:
                 raise Unavailable(f"{run.ref.run_id} expired while it was recorded") from None

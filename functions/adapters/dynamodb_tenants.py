@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 
 from functions.adapters.dynamodb import NOT_THERE, DynamoDBTable, Refused, Span
 from functions.core import keys, tenants
-from functions.core.items import Item
+from functions.core.errors import NewerSchema
+from functions.core.items import DELETED, Item
 from functions.core.keys import ItemKey
 from functions.core.tenants import ApiKey, Tenant
 
@@ -17,7 +18,9 @@ class DynamoDBTenants:
 
     def create_tenant(self, tenant: Tenant) -> bool:
         try:
-            self._table.put(tenants.tenant_item(tenant), NOT_THERE)
+            # One that was deleted may be made anew: its tombstone gives way.
+            free = f"{NOT_THERE} OR attribute_exists(#{DELETED})"
+            self._table.put(tenants.tenant_item(tenant), free)
         except Refused as refused:
             # Equal when the answer to this very write was lost, and it was sent again.
             return refused.item is not None and tenants.parse_tenant(refused.item) == tenant
@@ -25,10 +28,24 @@ class DynamoDBTenants:
 
     def load_tenant(self, tenant_id: str) -> Tenant | None:
         item = self._table.get(keys.tenant_item(tenant_id))
-        return None if item is None else tenants.parse_tenant(item)
+        return None if item is None or DELETED in item else tenants.parse_tenant(item)
 
     def list_tenants(self) -> list[Tenant]:
-        return [tenants.parse_tenant(item) for item in self._listed(keys.all_tenants())]
+        found = self._listed(keys.all_tenants())
+        return [tenants.parse_tenant(item) for item in found if DELETED not in item]
+
+    def each_tenant(self) -> list[Tenant | NewerSchema]:
+        return [_parsed(item) for item in self._listed(keys.all_tenants())]
+
+    def set_retention(self, tenant_id: str, days: int | None) -> Tenant | None:
+        expression = "REMOVE #retention_days" if days is None else "SET #retention_days = :days"
+        values = {} if days is None else {":days": days}
+        there = f"attribute_exists({keys.PARTITION}) AND attribute_not_exists(#{DELETED})"
+        try:
+            item = self._table.update(keys.tenant_item(tenant_id), expression, there, values)
+        except Refused:
+            return None
+        return tenants.parse_tenant(item)
 
     def create_key(self, key: ApiKey) -> None:
         try:
@@ -82,3 +99,10 @@ class DynamoDBTenants:
             if page.last is None:
                 return
             after = page.last
+
+
+def _parsed(item: Item) -> Tenant | NewerSchema:
+    try:
+        return tenants.parse_tenant(item)
+    except NewerSchema as newer:
+        return newer

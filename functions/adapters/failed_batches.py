@@ -21,19 +21,20 @@ class S3FailedBatches:
         self._client = client
         self._bucket = bucket
 
-    def runs_in(self, notification: dict[str, Any]) -> set[RunRef]:
-        """The runs whose records a failed batch held.
+    def runs_in(self, notification: dict[str, Any]) -> dict[RunRef, bool]:
+        """The runs whose records a failed batch held, and whether an end was among them.
 
         The object is Lambda's invocation record; for S3 destinations it keeps the whole event under
         `payload`: https://docs.aws.amazon.com/lambda/latest/dg/services-dynamodb-errors.html
         """
-        refs: set[RunRef] = set()
+        found: dict[RunRef, bool] = {}
         for record in notification["Records"]:
             key = unquote_plus(record["s3"]["object"]["key"])
             payload = json.loads(self._read(key))["payload"]
             event = json.loads(payload) if isinstance(payload, str) else payload
-            refs.update(filter(None, map(_run_of, event["Records"])))
-        return refs
+            for ref, is_end in filter(None, map(_run_of, event["Records"])):
+                found[ref] = found.get(ref, False) or is_end
+        return found
 
     def _read(self, key: str) -> bytes:
         try:
@@ -42,9 +43,11 @@ class S3FailedBatches:
             raise Unavailable(f"S3 get of {key}: {error}") from error
 
 
-def _run_of(record: dict[str, Any]) -> RunRef | None:
+def _run_of(record: dict[str, Any]) -> tuple[RunRef, bool] | None:
     """None for a record that names no run: there is nothing to recount."""
     try:
-        return keys.parse_run_partition(record["dynamodb"]["Keys"][keys.PARTITION]["S"])[0]
+        key = record["dynamodb"]["Keys"]
+        ref, _ = keys.parse_run_partition(key[keys.PARTITION]["S"])
+        return ref, key[keys.SORT]["S"] == keys.RUN
     except (KeyError, ValueError, TypeError):
         return None

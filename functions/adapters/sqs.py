@@ -11,7 +11,8 @@ import msgspec
 from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.adapters.s3 import S3ObjectStore
-from functions.core import caps, keys
+from functions.core import caps, dead_letters, keys
+from functions.core.dead_letters import KeptAside
 from functions.core.errors import Unavailable
 from functions.core.keys import RunRef
 from functions.core.ports import Refusal
@@ -31,9 +32,9 @@ _SENT_AT_ONCE: Final = 16
 class SqsDeadLetters:
     """core.ports.DeadLetters on a queue.
 
-    The body stays as it came, so that moving the message back to its queue is all that a redrive
-    needs; why it is here stands in its attributes: `reason` and `field` of the first refusal, how
-    many were `refused`, and `refusals`, the first of them as JSON.
+    The body stays as it came, or a note stands for it, so that moving the message back to its queue
+    is all that a redrive needs. Why it is here stands in its attributes: `reason` and `field` of
+    the first refusal, how many were `refused`, and `refusals`, the first of them as JSON.
     """
 
     def __init__(self, client: "SQSClient", queue_url: str, objects: S3ObjectStore) -> None:
@@ -43,25 +44,26 @@ class SqsDeadLetters:
 
     def put_dead_letter(self, body: str, refusals: Sequence[Refusal]) -> None:
         attributes = {
-            "reason": refusals[0].reason,
-            "field": _printable(refusals[0].field or "message"),
-            "refused": str(len(refusals)),
-            "refusals": _listed(refusals),
+            dead_letters.REASON: refusals[0].reason,
+            dead_letters.FIELD: _printable(refusals[0].field or "message"),
+            dead_letters.REFUSED: str(len(refusals)),
+            dead_letters.REFUSALS: _listed(refusals),
         }
         content = body.encode("utf-8", "surrogatepass")
         if len(content) + _size_of(attributes) > SQS_LIMIT_BYTES:
             key = keys.dead_letter_object(hashlib.sha256(content).hexdigest())
             self._objects.put_dead_letter_body(key, content)
-            body = json.dumps({"dead_letter": {"key": key, "bytes": len(content)}})
+            body = dead_letters.note(KeptAside(key, len(content)))
         _send(self._client, self._queue_url, body, attributes)
 
 
-class RecountRequest(msgspec.Struct, frozen=True):
-    """What a message of the recount queue says; `agents_total` as TOTALS showed it, if known."""
+class RecountRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a message of the recount queue says: core.ports.RecountQueue's words."""
 
     tenant_id: TenantId
     run_id: RunId
     agents_total: int | None = None
+    announce: bool = False
 
 
 class SqsRecountQueue:
@@ -71,9 +73,30 @@ class SqsRecountQueue:
         self._client = client
         self._queue_url = queue_url
 
-    def request_recount(self, ref: RunRef, agents_total: int | None) -> None:
-        request = RecountRequest(ref.tenant_id, ref.run_id, agents_total)
+    def request_recount(
+        self, ref: RunRef, agents_total: int | None, *, announce: bool = False
+    ) -> None:
+        request = RecountRequest(ref.tenant_id, ref.run_id, agents_total, announce)
         _send(self._client, self._queue_url, msgspec.json.encode(request).decode(), {})
+
+
+class ErasureRequest(msgspec.Struct, frozen=True):
+    """What a message of the erasure queue says."""
+
+    tenant_id: TenantId
+    run_id: RunId
+
+
+class SqsErasures:
+    """core.deletions.Erasures on a queue."""
+
+    def __init__(self, client: "SQSClient", queue_url: str) -> None:
+        self._client = client
+        self._queue_url = queue_url
+
+    def request_erasure(self, ref: RunRef, delay_s: int = 0) -> None:
+        body = msgspec.json.encode(ErasureRequest(*ref)).decode()
+        _send(self._client, self._queue_url, body, {}, delay_s=delay_s)
 
 
 class SqsEventQueue:
@@ -115,8 +138,14 @@ class SqsJobQueues:
         _send(self._client, self._queue_urls[service_entry], body, {}, group=tenant_id)
 
 
-def _send(
-    client: "SQSClient", queue_url: str, body: str, attributes: dict[str, str], group: str = ""
+def _send(  # noqa: PLR0913 - one a word of SQS
+    client: "SQSClient",
+    queue_url: str,
+    body: str,
+    attributes: dict[str, str],
+    *,
+    group: str = "",
+    delay_s: int = 0,
 ) -> None:
     """`group`, on a standard queue, means a fair share for every tenant, not an order."""
     try:
@@ -128,6 +157,7 @@ def _send(
                 for name, value in attributes.items()
             },
             **cast("Any", {"MessageGroupId": group} if group else {}),
+            **cast("Any", {"DelaySeconds": delay_s} if delay_s else {}),
         )
     except (ClientError, BotoCoreError) as error:
         raise Unavailable(f"SQS send to {queue_url}: {error}") from error

@@ -17,7 +17,7 @@ def change_of(position: int, record: dict[str, Any]) -> Change:
         key = from_attributes(record["dynamodb"]["Keys"])
         ref, bucket = keys.parse_run_partition(key[keys.PARTITION])
         if key[keys.SORT] == keys.RUN:
-            return RunEnded(position, ref)
+            return RunEnded(position, ref, new=_end_in(record, "New") != _end_in(record, "Old"))
         label = record["eventSourceARN"].rpartition("/")[2]
         image = from_attributes(record["dynamodb"]["NewImage"])
         return StepStored(
@@ -25,7 +25,12 @@ def change_of(position: int, record: dict[str, Any]) -> Change:
         )
     except (KeyError, ValueError, TypeError, ArithmeticError, OverflowError) as error:
         where = record.get("dynamodb", {}).get("Keys")
-        raise BadRecord(f"{where}: {type(error).__name__}: {error}") from error
+        # Its words would quote what stands there.
+        raise BadRecord(f"{where}: {type(error).__name__}") from error
+
+
+def _end_in(record: dict[str, Any], which: str) -> object:
+    return record["dynamodb"].get(f"{which}Image", {}).get("end")
 
 
 def sequence_number(record: dict[str, Any]) -> str:

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from functions.api import shapes
 from functions.core import retention
 from functions.core.api_ports import EventQueue
 from functions.core.errors import Forbidden, Rejected, TooLarge
 from runtally import wire
+
+if TYPE_CHECKING:
+    from runtally.redaction import Redactor
 
 BODY_LIMIT_BYTES: Final = wire.SQS_LIMIT_BYTES
 EVENTS_LIMIT: Final = 10_000
@@ -21,13 +24,14 @@ class AcceptEvents:
     queue: EventQueue
     now_ns: Callable[[], int]
     retention_days: int
+    redactor: "Redactor | None" = None
 
     def __call__(self, tenant_id: str, body: bytes) -> shapes.EventsAccepted:
         """Send on what can be recorded, and say of every other event why it never will be.
 
-        Sending the same body again changes nothing. Raises Rejected when nothing of it can be
-        accepted, TooLarge over 1 MiB, Forbidden for another tenant's, Unavailable when the queue
-        does not take it: then nothing was accepted.
+        Redacted, if there is a redactor. Sending the same body again changes nothing. Raises
+        Rejected when nothing of it can be accepted, TooLarge over 1 MiB, Forbidden for another
+        tenant's, Unavailable when the queue does not take it: then nothing was accepted.
         """
         if len(body) > BODY_LIMIT_BYTES:
             raise TooLarge("a body may have 1 MiB: send fewer events at once")
@@ -43,7 +47,7 @@ class AcceptEvents:
         for index, line in enumerate(message.lines):
             try:
                 self._check(message.head, line, f"events[{index}]")
-                accepted.append(line)
+                accepted.append(line if self.redactor is None else self.redactor.line(line))
             except Rejected as rejected:
                 refused.append(rejected)
         if not accepted:

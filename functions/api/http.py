@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Final, cast
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import msgspec
 from aws_lambda_powertools.event_handler.api_gateway import APIGatewayHttpResolver, Response
@@ -54,7 +54,8 @@ class Http:
         self._telemetry = telemetry
         self._clock = clock
         # Bodies are JSON already, as text or as bytes, which the resolver's own cannot do.
-        self._app = APIGatewayHttpResolver(serializer=lambda body: cast("str", body))
+        # Not to be switched on by the environment: in debug mode it prints events, keys and all.
+        self._app = APIGatewayHttpResolver(serializer=lambda body: cast("str", body), debug=False)
         for operation in OPERATIONS:
             rule = PREFIX + operation.path.replace("{", "<").replace("}", ">")
             self._app.route(rule, operation.method)(self._route(operation))
@@ -99,7 +100,11 @@ class Http:
         answer = operation.act(self._api, request)
         gzipped = _accepts_gzip(event.headers.get("accept-encoding"))
         body, gzipped = _encode(answer, gzipped=gzipped, late=request.late)
-        return _response(operation.status.value, body, gzipped=gzipped)
+        response = _response(operation.status.value, body, gzipped=gzipped)
+        if operation.location:
+            place = {name: quote(value, safe="") for name, value in request.path.items()}
+            response.headers["Location"] = PREFIX + operation.location.format_map(place)
+        return response
 
     def _otlp_route(self, signal: Signal) -> Callable[..., Response[Any]]:
         def take() -> Response[Any]:

@@ -146,6 +146,9 @@ def _operation(
             **_problems(of_type, (*_EVERYWHERE, *operation.errors)),
         },
     }
+    if operation.location:
+        header = {"required": True, "schema": {"type": "string"}}
+        made["responses"][str(operation.status.value)]["headers"] = {"Location": header}
     if operation.body:
         body = {"schema": of_type[_key(operation.body)], "example": EXAMPLES[operation.name]}
         made["requestBody"] = {"required": True, "content": {"application/json": body}}

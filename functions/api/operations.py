@@ -14,6 +14,7 @@ from msgspec import Struct
 from functions.api import shapes
 from functions.api.auth import Authenticate
 from functions.api.comparison import CompareRuns
+from functions.api.deletions import DeleteRun, ReadDeletion
 from functions.api.events import AcceptEvents
 from functions.api.insights import InsightsWanted, SummarizeRuns, runs_to_compare
 from functions.api.otlp import AcceptOtlp
@@ -44,6 +45,8 @@ class Api:
     accept_otlp: AcceptOtlp
     invoke: Invoke
     read_invocation: ReadInvocation
+    delete_run: DeleteRun
+    read_deletion: ReadDeletion
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ _NUMBERS: Final = frozenset({"limit"})
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    method: Literal["GET", "POST"]
+    method: Literal["GET", "POST", "DELETE"]
     path: str
     name: str
     summary: str
@@ -84,6 +87,8 @@ class Operation:
     body: Any = None
     status: HTTPStatus = HTTPStatus.OK
     errors: tuple[HTTPStatus, ...] = ()
+    location: str = ""
+    """Where to ask what became of it: a path like `path`, with the same names."""
     path_names: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -92,6 +97,7 @@ class Operation:
 
 
 _MISSING: Final = (HTTPStatus.NOT_FOUND,)
+_DELETION: Final = "/pipeline-runs/{run_id}/deletion"
 
 
 def _insights(api: Api, request: Request) -> shapes.Insights | shapes.Comparison:
@@ -189,6 +195,26 @@ OPERATIONS: Final = (
         body=wire.Envelope,
         status=HTTPStatus.ACCEPTED,
         errors=(HTTPStatus.FORBIDDEN, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+    ),
+    Operation(
+        "DELETE",
+        "/pipeline-runs/{run_id}",
+        "deleteRun",
+        "Delete a run with all that was recorded of it",
+        shapes.Deletion,
+        lambda api, it: api.delete_run(it.run),
+        status=HTTPStatus.ACCEPTED,
+        errors=_MISSING,
+        location=_DELETION,
+    ),
+    Operation(
+        "GET",
+        _DELETION,
+        "readDeletion",
+        "The receipt of a deletion",
+        shapes.Deletion,
+        lambda api, it: api.read_deletion(it.run),
+        errors=_MISSING,
     ),
 )
 

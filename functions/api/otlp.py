@@ -13,6 +13,7 @@ from functions.core.errors import Rejected, TooLarge
 
 if TYPE_CHECKING:
     from runtally.otel.steps import Mapped
+    from runtally.redaction import Redactor
 
 Signal = Literal["traces", "logs"]
 
@@ -55,12 +56,13 @@ class AcceptOtlp:
     queue: EventQueue
     now_ns: Callable[[], int]
     retention_days: int
+    redactor: "Redactor | None" = None
 
     def __call__(
         self, tenant_id: str, signal: Signal, body: bytes, *, as_json: bool = False
     ) -> Taken:
-        """Send on what can be recorded. The same spans again, in whatever requests, are the same
-        events.
+        """Send on what can be recorded, redacted if there is a redactor. The same spans again, in
+        whatever requests, are the same events.
 
         Raises Rejected when the body is no request of that signal, TooLarge when it holds too many,
         Unavailable when the queue does not take everything: then all may be sent again.
@@ -86,4 +88,6 @@ class AcceptOtlp:
             raise mapped
         for event in mapped.events:
             retention.refuse_if_expired(event, "step", self.now_ns(), self.retention_days)
-        return mapped
+        if self.redactor is None:
+            return mapped
+        return mapped._replace(events=[self.redactor.event(event) for event in mapped.events])

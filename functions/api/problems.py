@@ -8,7 +8,15 @@ import msgspec
 
 from functions.api import shapes
 from functions.api.auth import Unauthorized
-from functions.core.errors import Conflict, Forbidden, NotFound, Rejected, TooLarge, Unavailable
+from functions.core.errors import (
+    Conflict,
+    Forbidden,
+    NewerSchema,
+    NotFound,
+    Rejected,
+    TooLarge,
+    Unavailable,
+)
 
 CONTENT_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 2
@@ -47,6 +55,7 @@ _KINDS: Final[Mapping[type[Exception], tuple[HTTPStatus, str, str]]] = {
     NotFound: (HTTPStatus.NOT_FOUND, "not_found", ""),
     MethodNotAllowed: (HTTPStatus.METHOD_NOT_ALLOWED, "method_not_allowed", ""),
     TooLarge: (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too_large", ""),
+    NewerSchema: (HTTPStatus.SERVICE_UNAVAILABLE, "newer_schema", ""),
     Unavailable: (
         HTTPStatus.SERVICE_UNAVAILABLE,
         "unavailable",

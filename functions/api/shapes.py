@@ -382,6 +382,25 @@ class Invocation(Struct, frozen=True, omit_defaults=True):
     error: str | None = None
 
 
+class Deletion(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The receipt of a deletion. The run itself is gone from the first moment on.
+
+    `items`, `objects` and `versions` (of objects, delete markers included) count what has been
+    erased so far: never too much, and too little only by what was under way when a function was
+    stopped. Everything is looked through at least twice, minutes apart, and `finished` only when
+    the last look found nothing.
+    """
+
+    run_id: str
+    status: Literal["running", "finished"]
+    requested_at: Time
+    finished_at: Time | None = None
+    items: Count
+    objects: Count
+    versions: Count
+    looks: Count
+
+
 class Problem(Struct, frozen=True, omit_defaults=True):
     """RFC 9457. `type` and `reason` are stable; `field` says where the fault is."""
 

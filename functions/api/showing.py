@@ -14,7 +14,6 @@ from functions.core.model import (
     PhaseSummary,
     PreviewEntry,
     Run,
-    RunStatus,
     Spread,
     Totals,
     sum_exactly,
@@ -38,7 +37,7 @@ def money(amount: Decimal) -> str:
 
 
 def status_of(run: Run) -> str:
-    return (run.end.status if run.end else RunStatus.RUNNING).value
+    return run.status.value
 
 
 def run_fields(run: Run) -> dict[str, Any]:

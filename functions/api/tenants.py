@@ -4,11 +4,10 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import msgspec
-
 from functions.core import caps
 from functions.core.api_ports import Tenants
 from functions.core.errors import Rejected
+from functions.core.ids import check_tenant_id
 from functions.core.tenants import (
     SECRET_BYTES,
     ApiKey,
@@ -18,7 +17,6 @@ from functions.core.tenants import (
     issue_key,
 )
 from functions.core.times import SECOND
-from runtally.wire import TenantId
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +28,7 @@ class ManageTenants:
     random: Callable[[int], bytes] = secrets.token_bytes
 
     def create_tenant(self, tenant_id: str, name: str | None = None) -> Tenant:
-        try:
-            msgspec.convert(tenant_id, TenantId)
-        except msgspec.ValidationError:
-            detail = f"{tenant_id!r} is no tenant id: 1 to 64 of A-Z a-z 0-9 . _ -, no sign first"
-            raise Rejected("invalid", "tenant_id", detail) from None
+        check_tenant_id(tenant_id)
         tenant = Tenant(tenant_id, self.now_ns(), None if name is None else _valid(name))
         if not self.tenants.create_tenant(tenant):
             raise Rejected("tenant_exists", "tenant_id", f"there is a tenant {tenant_id} already")
@@ -43,6 +37,18 @@ class ManageTenants:
     def list_tenants(self) -> list[Tenant]:
         """By id; one made a moment ago may be missing."""
         return self.tenants.list_tenants()
+
+    def set_retention(self, tenant_id: str, days: int | None, stage_days: int) -> Tenant:
+        """The tenant, whose runs are from now on deleted once they are older than that, or kept as
+        long as the stage keeps them (None). Only a time shorter than the stage's changes anything.
+        """
+        if days is not None and not 0 < days < stage_days:
+            detail = f"a tenant's retention is 1 to {stage_days - 1} days, the stage's {stage_days}"
+            raise Rejected("invalid", "retention_days", detail)
+        tenant = self.tenants.set_retention(tenant_id, days)
+        if tenant is None:
+            raise Rejected("tenant_not_found", "tenant_id", f"there is no tenant {tenant_id}")
+        return tenant
 
     def create_key(self, tenant_id: str, name: str) -> IssuedKey:
         """A new key; its secret is here and nowhere else, and cannot be had again."""

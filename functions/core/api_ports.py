@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from functions.core.errors import NewerSchema
 from functions.core.invocations import Invocation, Settlement
 from functions.core.items import Item
 from functions.core.keys import InvocationRef, Pointer, RunRef
@@ -102,7 +103,14 @@ class Tenants(Protocol):
         """The tenant as it is now (strongly consistent)."""
 
     def list_tenants(self) -> list[Tenant]:
-        """Every tenant, by id; one made a moment ago may be missing."""
+        """Every tenant, by id; one made a moment ago may be missing. Raises NewerSchema."""
+
+    def each_tenant(self) -> list[Tenant | NewerSchema]:
+        """The same for those who do without the tenants that this code may misread."""
+
+    def set_retention(self, tenant_id: str, days: int | None) -> Tenant | None:
+        """Let the tenant's runs be kept so long, or as long as the stage's for None; returns the
+        tenant as it is now, None when there is none."""
 
     def create_key(self, key: ApiKey) -> None:
         """Store an API key."""
@@ -132,13 +140,13 @@ class Settling(Protocol):
         Returns whether it was pending, and the invocation as it stands now.
         """
 
+    def load_invocation(self, ref: InvocationRef) -> Invocation | None:
+        """The invocation as it is now (strongly consistent), also when its time is over."""
+
 
 class Invocations(Settling, Protocol):
     def create_invocation(self, invocation: Invocation) -> Invocation:
         """Store the invocation unless its id is taken; returns the one that stands."""
-
-    def load_invocation(self, ref: InvocationRef) -> Invocation | None:
-        """The invocation as it is now (strongly consistent), also when its time is over."""
 
     def mark_sent(self, ref: InvocationRef, sent_at: int) -> None:
         """Say that the job is on its queue; the first time stands."""

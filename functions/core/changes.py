@@ -27,10 +27,12 @@ class StepStored:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """RUN carries an end, whichever of its ends it is."""
+    """RUN carries an end, whichever of its ends it is; a `new` one if it took another's place, or
+    none's."""
 
     position: int
     ref: RunRef
+    new: bool = True
 
 
 type Change = StepStored | RunEnded

@@ -7,7 +7,6 @@ from typing import Any, Final
 from functions.core import caps, keys
 from functions.core.items import Item, key_attributes, present
 from functions.core.model import (
-    SCHEMA_VERSION,
     LiveTotals,
     PhaseSummary,
     Preview,
@@ -18,6 +17,7 @@ from functions.core.model import (
     Summary,
     Totals,
 )
+from functions.core.schema import SCHEMA_VERSION, VERSION, refuse_newer
 
 MARK_PREFIX: Final = "seq_"
 ENDED: Final = "ended"
@@ -69,6 +69,8 @@ def parse_preview_entries(item: Mapping[str, Any]) -> list[PreviewEntry]:
 
 
 def parse_summary(item: Mapping[str, Any]) -> Summary:
+    """Raises NewerSchema."""
+    refuse_newer(item)
     return Summary(
         totals=parse_totals(item),
         phases=tuple(map(_parse_phase, item["phases_summary"])),
@@ -93,7 +95,7 @@ def summary_item(run: Run, summary: Summary) -> Item:
     return {
         **key_attributes(keys.item_of_run(run.ref, keys.SUMMARY)),
         **summary.totals.as_attributes(),
-        "v": SCHEMA_VERSION,
+        VERSION: SCHEMA_VERSION,
         "at_total": summary.at_total,
         "fold_version": summary.fold_version,
         **({name: getattr(summary.spread, name) for name in _SPREAD} if summary.spread else {}),

@@ -2,12 +2,19 @@
 
 from runtally.wire import Rejected
 
-__all__ = ["Conflict", "Forbidden", "NotFound", "Rejected", "TooLarge", "Unavailable"]
+__all__ = [
+    "Conflict", "Forbidden", "NewerSchema", "NotFound", "Rejected", "TooLarge", "Unavailable",
+]  # fmt: skip
 
 
 class Unavailable(Exception):  # noqa: N818 - the fact, as the handlers read it
     """A service did not answer, or answered that it cannot now. Nothing is settled; trying again is
     safe."""
+
+
+class NewerSchema(Unavailable):
+    """An item was written by newer code, and this code may misread it. Nothing is settled: after an
+    upgrade, trying again is all that it takes."""
 
 
 class NotFound(Exception):  # noqa: N818

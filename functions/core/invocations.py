@@ -12,6 +12,7 @@ from typing import Any, Final
 from functions.core import caps, keys
 from functions.core.items import Item, key_attributes, present
 from functions.core.keys import InvocationRef
+from functions.core.schema import SCHEMA_VERSION, VERSION, refuse_newer
 from functions.core.times import SECOND
 from runtally.wire import InvocationEnded
 
@@ -97,6 +98,7 @@ def invocation_item(invocation: Invocation) -> Item:
         "created_at": invocation.created_at,
         "deadline_at": invocation.deadline_at,
         "input_digest": invocation.input_digest,
+        VERSION: SCHEMA_VERSION,
         keys.EXPIRES: invocation.expires_at,
     }
 
@@ -116,6 +118,8 @@ def settlement_attributes(settled: Settlement) -> Item:
 
 
 def parse_invocation(item: Mapping[str, Any]) -> Invocation:
+    """Raises NewerSchema."""
+    refuse_newer(item)
     return Invocation(
         ref=keys.parse_invocation_item(item[keys.PARTITION]),
         service_entry=item["service_entry"],

@@ -13,15 +13,16 @@ from functions.core import caps, keys
 from functions.core.keys import RunRef
 from functions.core.model import (
     EXACT,
-    SCHEMA_VERSION,
     End,
     Order,
     Run,
     RunStatus,
+    Stale,
     Start,
     StepRow,
 )
 from functions.core.ports import Recorded
+from functions.core.schema import SCHEMA_VERSION, VERSION, refuse_newer
 from runtally.wire import RunEnded, RunLog, Step
 
 type Item = dict[str, Any]
@@ -29,11 +30,14 @@ type Item = dict[str, Any]
 
 DELETED: Final = "deleted_at"
 STALE: Final = "stale_at"
+STALE_COUNTED: Final = "stale_counted"
+STALE_UNTOLD: Final = "stale_untold"
+STALE_MARK: Final = (STALE, STALE_COUNTED, STALE_UNTOLD)
 
 COUNTED_ATTRIBUTES: Final = (
-    keys.SORT, "kind", "status", "started_at", "ended_at", "name", "phase", "phase_hint", "agent",
-    "model", "parent_id", "cost_usd", "cost_computed_usd", "input_tokens", "output_tokens",
-    "cached_tokens", "cache_write_tokens", "reasoning_tokens",
+    keys.SORT, "kind", "status", "started_at", "ended_at", "stored_at", "name", "phase",
+    "phase_hint", "agent", "model", "parent_id", "cost_usd", "cost_computed_usd", "input_tokens",
+    "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens",
 )  # fmt: skip
 """What of a step item `step_row` reads: the projection of a recount."""
 
@@ -58,7 +62,7 @@ def run_item(run: Run) -> Item:
     return {
         **key_attributes(keys.item_of_run(run.ref, keys.RUN)),
         **start_attributes(run.ref, run.start),
-        "v": SCHEMA_VERSION,
+        VERSION: SCHEMA_VERSION,
         "buckets": run.buckets,
         "status": RunStatus.RUNNING.value,
         keys.OPEN_RUNS_PARTITION: open_run.partition,
@@ -94,7 +98,18 @@ def end_attributes(end: End) -> Item:
     }
 
 
+def stale_attributes(stale: Stale) -> Item:
+    return {
+        STALE: stale.since,
+        STALE_COUNTED: stale.counted,
+        **({STALE_UNTOLD: True} if stale.untold else {}),
+        "status": RunStatus.STALE.value,
+    }
+
+
 def parse_run(item: Mapping[str, Any]) -> Run:
+    """Raises NewerSchema."""
+    refuse_newer(item)
     ref, _ = keys.parse_run_partition(item[keys.PARTITION])
     start = item.get("start", {})
     end = item.get("end")
@@ -114,7 +129,13 @@ def parse_run(item: Mapping[str, Any]) -> Run:
         if end is None
         else End(Order(int(end["at"]), end["digest"]), RunStatus(end["status"]), end.get("error")),
         deleted=DELETED in item,
+        stale=_parse_stale(item) if STALE in item else None,
     )
+
+
+def _parse_stale(item: Mapping[str, Any]) -> Stale:
+    counted = int(item.get(STALE_COUNTED, 0))
+    return Stale(int(item[STALE]), counted, untold=item.get(STALE_UNTOLD, False))
 
 
 def step_item(run: Run, recorded: Recorded[Step]) -> Item:
@@ -135,6 +156,7 @@ def step_item(run: Run, recorded: Recorded[Step]) -> Item:
         status=step.status,
         started_at=step.started_at,
         ended_at=step.ended_at,
+        stored_at=recorded.stored_at,
         parent_id=step.parent_id,
         cost_usd=None if step.cost_usd is None else money(step.cost_usd),
         cost_computed_usd=None if step.cost_computed_usd is None else money(step.cost_computed_usd),
@@ -167,6 +189,7 @@ def step_row(item: Mapping[str, Any]) -> StepRow:
         status=item["status"],
         started_at=int(item["started_at"]),
         ended_at=int(item["ended_at"]),
+        stored_at=int(item.get("stored_at", item["ended_at"])),
         name=item.get("name", ""),
         phase=item.get("phase", ""),
         phase_hint=item.get("phase_hint", ""),

@@ -18,6 +18,9 @@ OPEN_RUNS_PARTITION: Final = "GSI2PK"
 OPEN_RUNS_SORT: Final = "GSI2SK"
 EXPIRES: Final = "expires_at"
 
+OPEN_RUN_SHARDS: Final = 8
+"""Partitions in which open runs are listed; a few, so that none gets hot."""
+
 RUN: Final = "RUN"
 RESULT: Final = "RESULT"
 TOTALS: Final = "TOTALS"
@@ -26,6 +29,7 @@ SUMMARY: Final = "SUMMARY"
 TENANT: Final = "TENANT"
 API_KEY: Final = "APIKEY"
 INVOCATION: Final = "INVOCATION"
+SWEEP: Final = "SWEEP"
 STEP_PREFIX: Final = "AGENT#"
 LOG_PREFIX: Final = "LOG#"
 
@@ -35,12 +39,13 @@ DEAD_LETTERS: Final = "dead-letters/"
 INVOCATION_OBJECTS: Final = "invocations/"
 
 INVOCATION_PREFIX: Final = "INVOCATION#"
-_RUN_PREFIX = "PIPELINERUN#"
+RUN_PREFIX: Final = "PIPELINERUN#"
 _LISTED_RUN = "RUN#"
 _TENANT_PREFIX = "TENANT#"
 _ALL_TENANTS = "TENANTS"
 _API_KEY_PREFIX = "APIKEY#"
-_OPEN_RUN_SHARDS = 8
+_OPEN_PREFIX = "OPEN#"
+_DELETING_PREFIX = "DELETING#"
 
 Whole = Literal["RUN", "RESULT", "TOTALS", "PREVIEW", "SUMMARY"]
 
@@ -78,7 +83,7 @@ def log_item(run: RunRef, log_id: str) -> ItemKey:
 
 def run_partition(run: RunRef, bucket: int = 0) -> str:
     """Bucket 0 shares the partition key of RUN and the other single items."""
-    key = f"{_RUN_PREFIX}{run.tenant_id}#{run.run_id}"
+    key = f"{RUN_PREFIX}{run.tenant_id}#{run.run_id}"
     return f"{key}#{bucket}" if bucket else key
 
 
@@ -87,7 +92,7 @@ def parse_run_partition(partition: str) -> tuple[RunRef, int]:
     prefix, _, rest = partition.partition("#")
     tenant_id, _, rest = rest.partition("#")
     run_id, _, bucket = rest.partition("#")
-    if f"{prefix}#" != _RUN_PREFIX or not tenant_id or not run_id:
+    if f"{prefix}#" != RUN_PREFIX or not tenant_id or not run_id:
         raise ValueError(f"not the partition key of a run: {partition!r}")
     return RunRef(tenant_id, run_id), int(bucket or 0)
 
@@ -116,9 +121,38 @@ def parse_listed_run(sort: str) -> tuple[int, str]:
 
 
 def open_runs(run: RunRef) -> ItemKey:
-    """Where the sweep looks for runs without an end; a few partitions, so that none gets hot."""
-    shard = zlib.crc32(f"{run.tenant_id}#{run.run_id}".encode()) % _OPEN_RUN_SHARDS
-    return ItemKey(f"OPEN#{shard}", f"{run.tenant_id}#{run.run_id}")
+    """Where the sweep looks for runs without an end."""
+    shard = zlib.crc32(f"{run.tenant_id}#{run.run_id}".encode()) % OPEN_RUN_SHARDS
+    return ItemKey(f"{_OPEN_PREFIX}{shard}", f"{run.tenant_id}#{run.run_id}")
+
+
+def all_open_runs(shard: int) -> tuple[str, str, str]:
+    """The partition of the index, and the first and last sort key, of a shard's open runs."""
+    return f"{_OPEN_PREFIX}{shard}", "0", "~"  # every tenant's id begins with a letter or digit
+
+
+def sweep_item() -> ItemKey:
+    """Where the sweep notes how far it came, when its time was up."""
+    return ItemKey(SWEEP, SWEEP)
+
+
+def unfinished_deletion(run: RunRef, requested_at: int) -> ItemKey:
+    """Where the sweep looks for tombstones of runs that are not all gone yet, the oldest first."""
+    shard = open_runs(run).partition.removeprefix(_OPEN_PREFIX)
+    name = f"{requested_at:019d}#{run.tenant_id}#{run.run_id}"
+    return ItemKey(f"{_DELETING_PREFIX}{shard}", name)
+
+
+def parse_unfinished_deletion(sort: str) -> tuple[RunRef, int]:
+    """The run, and when its deletion was asked for, behind a sort key of `unfinished_deletion`."""
+    requested_at, tenant_id, run_id = sort.split("#")
+    return RunRef(tenant_id, run_id), int(requested_at)
+
+
+def deletions_before(shard: int, until: int) -> tuple[str, str, str]:
+    """The partition of the index, and the first and last sort key, of a shard's deletions that
+    were asked for before `until` and are not finished."""
+    return f"{_DELETING_PREFIX}{shard}", "0", f"{until - 1:019d}#~"
 
 
 def tenant_item(tenant_id: str) -> ItemKey:
@@ -180,7 +214,32 @@ def result_object(ref: InvocationRef, sha256: str) -> str:
 
 
 def object_of_run(run: RunRef, name: str) -> str:
-    return f"{RUN_OBJECTS}{run.tenant_id}/{run.run_id}/{name}.json.gz"
+    return f"{objects_of_run(run)}{name}.json.gz"
+
+
+def parse_object_of_run(key: str) -> RunRef:
+    """The run behind the key of an object. Raises ValueError when it is none's."""
+    tenant_id, _, rest = key.removeprefix(RUN_OBJECTS).partition("/")
+    run_id, _, name = rest.partition("/")
+    if not key.startswith(RUN_OBJECTS) or not tenant_id or not run_id or not name:
+        raise ValueError(f"not the key of a run's object: {key!r}")
+    return RunRef(tenant_id, run_id)
+
+
+def objects_of_run(run: RunRef) -> str:
+    """It ends with a slash, as `inbox_prefix` does: or run `a` would share it with run `ab`."""
+    return f"{RUN_OBJECTS}{run.tenant_id}/{run.run_id}/"
+
+
+def objects_of_tenant(tenant_id: str) -> tuple[str, ...]:
+    """Below these lies all that the bucket holds of a tenant, but for dead letters."""
+    folders = (RUN_OBJECTS, INBOX, INVOCATION_OBJECTS)
+    return tuple(f"{folder}{tenant_id}/" for folder in folders)
+
+
+def invocations_of_tenant(tenant_id: str) -> str:
+    """What the partition keys of a tenant's invocations begin with."""
+    return f"{INVOCATION_PREFIX}{tenant_id}#"
 
 
 def inbox_prefix(run: RunRef) -> str:

@@ -16,8 +16,6 @@ from functions.core.keys import RunRef
 EXACT = decimal.Context(prec=100, traps=[decimal.Inexact, decimal.InvalidOperation])
 """Adds money without rounding: Python's own default keeps 28 digits, a run's sum may need 38."""
 
-SCHEMA_VERSION = 1
-
 
 def sum_exactly(amounts: Iterable[Decimal | None]) -> Decimal:
     """The sum of those that are known, without trailing zeros."""
@@ -82,6 +80,19 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
+class Stale:
+    """That an open run has been silent for longer than it may.
+
+    `since` is its newest event's time plus its deadline. `counted` is `agents_total` as TOTALS
+    showed it when a recount was asked for last. `untold`: nobody could be told of it yet.
+    """
+
+    since: int
+    counted: int
+    untold: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     ref: RunRef
     buckets: int
@@ -89,11 +100,21 @@ class Run:
     expires_at: int
     end: End | None = None
     deleted: bool = False
+    stale: Stale | None = None
+
+    @property
+    def status(self) -> RunStatus:
+        if self.end:
+            return self.end.status
+        return RunStatus.STALE if self.stale else RunStatus.RUNNING
 
 
 @dataclass(frozen=True, slots=True)
 class StepRow:
-    """A recorded step as far as counting needs it."""
+    """A recorded step as far as counting needs it.
+
+    All times are the sender's, but `stored_at`, which is ours.
+    """
 
     step_id: str
     kind: str
@@ -112,6 +133,7 @@ class StepRow:
     cached_tokens: int = 0
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
+    stored_at: int = 0
 
     @property
     def duration_ns(self) -> int:

@@ -5,10 +5,11 @@ Every method may raise Unavailable: nothing is settled then, and the caller may 
 changes anything when it is repeated with the same arguments.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from functions.core.errors import Unavailable
 from functions.core.keys import Pointer, RunRef
 from functions.core.model import (
     End,
@@ -16,11 +17,13 @@ from functions.core.model import (
     Outcome,
     Preview,
     Run,
+    Stale,
     Start,
     StepRow,
     Summary,
     Totals,
 )
+from functions.core.run_events import RunEvent
 from runtally.wire import RunEnded, RunLog, Step
 
 
@@ -36,10 +39,14 @@ class Recorded[E]:
     event: E
     digest: str
     pointer: Pointer
+    stored_at: int
 
 
 class RunStore(Runs, Protocol):
     """What ingest writes: RUN, AGENT, LOG, RESULT."""
+
+    def is_tenant_deleted(self, tenant_id: str) -> bool:
+        """Whether the tenant's tombstone stands (strongly consistent)."""
 
     def open_run(self, run: Run) -> Run | None:
         """Store the run unless there is one; returns the one that was there first, or None."""
@@ -123,5 +130,71 @@ class DeadLetters(Protocol):
 
 
 class RecountQueue(Protocol):
-    def request_recount(self, ref: RunRef, agents_total: int | None) -> None:
-        """Ask for a recount in a few seconds; `agents_total` as TOTALS showed it, if known."""
+    def request_recount(
+        self, ref: RunRef, agents_total: int | None, *, announce: bool = False
+    ) -> None:
+        """Ask for a recount in a few seconds; `agents_total` as TOTALS showed it, if known.
+
+        `announce`: the end of the run is to be published when it is done. Such a request gives no
+        `agents_total`, so that it is never skipped.
+        """
+
+
+class EventBus(Protocol):
+    def publish(self, events: Sequence[RunEvent]) -> list[RunEvent]:
+        """Tell other programs; returns the events that were not taken, for whatever reason.
+
+        Never raises Unavailable: whether anybody can be told must not decide whether a run is
+        counted.
+        """
+
+
+class Place(NamedTuple):
+    """How far a sweep came: behind `after`, or at the beginning, of a shard of the open runs."""
+
+    shard: int = 0
+    after: RunRef | None = None
+
+
+class OpenRuns(Runs, Protocol):
+    """What the sweep reads, and the marks on RUN and the place that it writes."""
+
+    def page_of_open_runs(self, place: Place, limit: int) -> tuple[list[RunRef], Place]:
+        """Runs without an end, as the index has them, which lags behind; and where to go on: at the
+        next shard, when it was the last page of this one. A page may be empty."""
+
+    def load_runs(self, refs: Sequence[RunRef]) -> list[Run | Unavailable]:
+        """Those of the runs that there are, or why one cannot be read; they may lag by a moment."""
+
+    def newest_event_at(self, run: Run) -> int:
+        """When the newest step ended, or the newest log was written: the latest time of those with
+        the highest ids, or of the run's start."""
+
+    def read_totals(self, run: Run) -> LiveTotals:
+        """TOTALS as they are now (strongly consistent)."""
+
+    def mark_stale(self, run: Run, stale: Stale) -> bool:
+        """Let RUN have this mark instead of `run.stale`; returns whether it has it now.
+
+        Not if it has ended, is deleted, or has another mark meanwhile.
+        """
+
+    def take_mark_off(self, run: Run) -> bool:
+        """Let a run that goes on be running again, under the same conditions."""
+
+    def load_place(self) -> Place:
+        """Where the last sweep stopped; the beginning if it came to the end."""
+
+    def save_place(self, place: Place) -> None:
+        """Note where the next sweep goes on."""
+
+
+class UnfinishedDeletion(NamedTuple):
+    ref: RunRef
+    requested_at: int
+
+
+class UnfinishedDeletions(Protocol):
+    def unfinished_before(self, shard: int, until: int) -> Iterator[UnfinishedDeletion]:
+        """Of deleted runs something may be left: those whose deletion was asked for before then,
+        the oldest first; as the index has them, which lags behind."""

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from functions.core import keys
 from functions.core.items import Item, key_attributes, present
+from functions.core.schema import SCHEMA_VERSION, VERSION, refuse_newer
 from functions.core.times import SECOND
 
 SECRET_BYTES: Final = 32
@@ -31,6 +32,8 @@ class Tenant:
     tenant_id: str
     created_at: int
     name: str | None = None
+    retention_days: int | None = None
+    """How long its runs are kept from their start on, if that is shorter than the stage's."""
 
 
 class KeyStatus(StrEnum):
@@ -103,14 +106,28 @@ def tenant_item(tenant: Tenant) -> Item:
     listed = keys.listed_tenant(tenant.tenant_id)
     return {
         **key_attributes(keys.tenant_item(tenant.tenant_id)),
-        **present(tenant_id=tenant.tenant_id, name=tenant.name, created_at=tenant.created_at),
+        **present(
+            tenant_id=tenant.tenant_id,
+            name=tenant.name,
+            created_at=tenant.created_at,
+            retention_days=tenant.retention_days,
+        ),
+        VERSION: SCHEMA_VERSION,
         keys.BY_TENANT_PARTITION: listed.partition,
         keys.BY_TENANT_SORT: listed.sort,
     }
 
 
 def parse_tenant(item: Mapping[str, Any]) -> Tenant:
-    return Tenant(item["tenant_id"], int(item["created_at"]), item.get("name"))
+    """Raises NewerSchema."""
+    refuse_newer(item)
+    days = item.get("retention_days")
+    return Tenant(
+        item["tenant_id"],
+        int(item["created_at"]),
+        item.get("name"),
+        None if days is None else int(days),
+    )
 
 
 def key_item(key: ApiKey) -> Item:
@@ -123,6 +140,7 @@ def key_item(key: ApiKey) -> Item:
         "created_at": key.created_at,
         "shown": key.shown,
         "status": ACTIVE,
+        VERSION: SCHEMA_VERSION,
         keys.BY_TENANT_PARTITION: listed.partition,
         keys.BY_TENANT_SORT: listed.sort,
     }
@@ -133,7 +151,8 @@ def limit_attributes(valid_until: int) -> Item:
 
 
 def parse_key(item: Mapping[str, Any]) -> ApiKey:
-    """Whatever its status says, if it is not `active`, the key is revoked."""
+    """Whatever its status says, if it is not `active`, the key is revoked. Raises NewerSchema."""
+    refuse_newer(item)
     revoked_at = None if item["status"] == ACTIVE else int(item.get("revoked_at", 0))
     return ApiKey(
         sha256=keys.parse_api_key_item(item[keys.PARTITION]),

@@ -37,10 +37,10 @@ class TakeAnswer:
         wire.check_addressed(head, event, field)
         answer = cast("InvocationEnded", event)  # the only kind without a run_id
         ref = InvocationRef(head.tenant_id, answer.invocation_id)
-        settlement = invocations.answered(
-            answer, wire.digest(text), self.now_ns(), self._put_if_long(ref, answer.result)
-        )
         try:
+            settlement = invocations.answered(
+                answer, wire.digest(text), self.now_ns(), self._put_if_long(ref, answer.result)
+            )
             was_pending, stands = self.invocations.settle_invocation(ref, settlement)
         except NotFound:
             where = f"{field}.invocation_id"
@@ -49,10 +49,16 @@ class TakeAnswer:
         return Answer(answer.invocation_id, outcome)
 
     def _put_if_long(self, ref: InvocationRef, result: str | None) -> str | None:
-        """The key of the object that holds a result which its item cannot hold."""
+        """The key of the object that holds a result which its item cannot hold.
+
+        No object of an invocation that is not there: nothing would name it. Raises NotFound.
+        """
         whole = (result or "").encode()
         if len(whole) <= caps.INVOCATION_RESULT:
             return None
+        invocation = self.invocations.load_invocation(ref)
+        if invocation is None or invocation.is_gone(self.now_ns()):
+            raise NotFound("there is no such invocation")
         key = keys.result_object(ref, hashlib.sha256(whole).hexdigest())
         self.results.put_whole_result(key, whole)
         return key

@@ -1,7 +1,7 @@
 """Lambda entry: a batch of SQS messages, each recorded or returned for another delivery."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
@@ -14,7 +14,7 @@ from functions.adapters.dynamodb_runs import DynamoDBRunStore
 from functions.adapters.dynamodb_runs import Spread as StepSpread
 from functions.adapters.s3 import S3ObjectStore
 from functions.adapters.settings import IngestSettings
-from functions.adapters.sqs import SqsDeadLetters
+from functions.adapters.sqs import SqsDeadLetters, SqsErasures
 from functions.adapters.telemetry import Telemetry
 from functions.core.errors import Unavailable
 from functions.ingest.answers import TakeAnswer
@@ -45,6 +45,7 @@ def ingest_over(
         objects=objects,
         dead_letters=SqsDeadLetters(sqs, settings.dead_letter_queue_url, objects),
         take_answer=TakeAnswer(DynamoDBInvocations(table), objects, now_ns),
+        erasures=SqsErasures(sqs, settings.erasure_queue_url),
         now_ns=now_ns,
         retention_days=settings.retention_days,
     )
@@ -74,9 +75,11 @@ def handle(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: A
 
 def process(event: dict[str, Any], ingest: Ingest) -> dict[str, Any]:
     """Record every message of the batch; the answer names those that must be delivered again."""
+    began = time.perf_counter()
     records = event["Records"]
     answers = list(ingest.spread(lambda record: _attempt(record, ingest), records))
-    _report(answers, ingest)
+    took_ms = round((time.perf_counter() - began) * 1000)
+    _report(answers, {"took_ms": took_ms, "messages": list(map(_told, records, answers))}, ingest)
     return {
         "batchItemFailures": [
             {"itemIdentifier": record["messageId"]}
@@ -108,7 +111,15 @@ def _attempt(record: dict[str, Any], ingest: Ingest) -> Answer:
     return result
 
 
-def _report(answers: list[Answer], ingest: Ingest) -> None:
+def _told(record: dict[str, Any], answer: Answer) -> dict[str, Any]:
+    """What the batch's line says of one message, so that a run's way can be followed by its id."""
+    message = {"message_id": record["messageId"]}
+    if isinstance(answer, Exception):
+        return message | {"failed": True}
+    return {**message, **answer.whose, "stored": answer.stored}
+
+
+def _report(answers: list[Answer], about: Mapping[str, object], ingest: Ingest) -> None:
     results = [answer for answer in answers if isinstance(answer, Result)]
     ingest.telemetry.emit(
         {
@@ -125,4 +136,5 @@ def _report(answers: list[Answer], ingest: Ingest) -> None:
         },
         {"StoreLag": [r.store_lag_ms for r in results if r.store_lag_ms is not None]},
         [refusal.reason for result in results for refusal in result.refusals],
+        about,
     )

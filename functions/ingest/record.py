@@ -13,6 +13,7 @@ from threading import Lock
 from typing import cast
 
 from functions.core import caps, items, keys, retention
+from functions.core.deletions import Erasures
 from functions.core.errors import Rejected
 from functions.core.keys import Pointer, RunRef
 from functions.core.model import End, Order, Outcome, Run, RunStatus, Start
@@ -20,7 +21,7 @@ from functions.core.ports import DeadLetters, ObjectStore, Recorded, Refusal, Ru
 from functions.core.retention import DAY_S, times_of
 from functions.core.times import SECOND
 from functions.ingest.answers import Answer, TakeAnswer
-from functions.ingest.claims import redeem
+from functions.ingest.claims import redeem, whole
 from runtally import wire
 from runtally.wire import Head, Message, RunEnded, RunEvent, RunLog, RunStarted, Step
 
@@ -56,6 +57,7 @@ class RecordMessage:
     objects: ObjectStore
     dead_letters: DeadLetters
     take_answer: TakeAnswer
+    erasures: Erasures
     now_ns: Callable[[], int]
     retention_days: int
     # A claimed body may take 64 MB several times over: one at a time, however many come at once.
@@ -68,19 +70,44 @@ class RecordMessage:
         """
         refusals: list[Refusal] = []
         result = Result()
+        head: Head | None = None
         try:
-            message = wire.open_message(body)
-            if message.head.claim is None:
+            message = wire.open_message(whole(self.objects, body))
+            head = message.head
+            if head.claim is None:
                 result = self._record(message, refusals)
             else:
                 with self._one_claim:
-                    redeemed = redeem(self.objects, message.head, message.head.claim)
+                    redeemed = redeem(self.objects, head, head.claim)
                     result = self._record(redeemed, refusals)
         except Rejected as rejected:
             refusals.append(_refusal(rejected))
+        if head and (result.after_deletion or refusals):
+            result = self._after_deletion(head, result, refusals)
         if refusals:
             self.dead_letters.put_dead_letter(body, refusals)
         return replace(result, refusals=tuple(refusals))
+
+    def _after_deletion(self, head: Head, result: Result, refusals: list[Refusal]) -> Result:
+        """Nothing of a deleted run or tenant is kept, as a dead letter neither; and a body that
+        came to the inbox after all looks is erased by one more. Of what is not deleted, all stays.
+        """
+        if not result.after_deletion and not self._is_deleted(head):
+            return result
+        refusals.clear()
+        whose = {"tenant_id": head.tenant_id}
+        if head.run_id is not None:
+            whose["run_id"] = head.run_id
+            if head.claim is not None:
+                self.erasures.request_erasure(RunRef(head.tenant_id, head.run_id))
+        return replace(result, whose=whose, after_deletion=result.after_deletion or 1)
+
+    def _is_deleted(self, head: Head) -> bool:
+        if head.run_id is not None:
+            run = self.runs.load_run(RunRef(head.tenant_id, head.run_id))
+            if run is not None:
+                return run.deleted
+        return self.runs.is_tenant_deleted(head.tenant_id)
 
     def _record(self, message: Message, refusals: list[Refusal]) -> Result:
         tenant_id, run_id = message.head.tenant_id, message.head.run_id
@@ -88,7 +115,7 @@ class RecordMessage:
             return _answered(tenant_id, _each(message, self.take_answer, refusals))
         lines = _each(message, self._accept, refusals)
         if not lines:
-            return Result()
+            return Result(whose={"tenant_id": tenant_id, "run_id": run_id})
         return self._store(RunRef(tenant_id, run_id), message.head.buckets, lines)
 
     def _accept(self, head: Head, text: bytes, field: str) -> Line[RunEvent]:
@@ -102,6 +129,8 @@ class RecordMessage:
         start = _start_in(lines)
         known = self.runs.load_run(ref)
         if known is None:
+            if self.runs.is_tenant_deleted(ref.tenant_id):
+                return Result(whose=ref._asdict(), after_deletion=len(lines))
             opened = Run(ref, buckets, start, expires_at)
             known = self.runs.open_run(opened) or opened
         if known.deleted:
@@ -121,10 +150,11 @@ class RecordMessage:
         name = f"{prefix}-{hashlib.sha256(content).hexdigest()[:8]}"
         self.objects.put_object(keys.object_of_run(run.ref, name), content, run.buckets)
         recorded: list[Recorded[RunEvent]] = []
+        now_ns = self.now_ns()
         offset = 0
         for line, member in zip(lines, members, strict=True):
             pointer = Pointer(name, offset, len(member))
-            recorded.append(Recorded(line.event, wire.digest(line.text), pointer))
+            recorded.append(Recorded(line.event, wire.digest(line.text), pointer, now_ns))
             offset += len(member)
         return recorded
 
@@ -226,7 +256,7 @@ def _end_of(recorded: Recorded[RunEnded]) -> End:
 
 def _only[E](kind: type[E], recorded: Iterable[Recorded[RunEvent]]) -> list[Recorded[E]]:
     return [
-        Recorded(one.event, one.digest, one.pointer)
+        Recorded(one.event, one.digest, one.pointer, one.stored_at)
         for one in recorded
         if isinstance(one.event, kind)
     ]

@@ -1,13 +1,15 @@
 """Lambda entry: a batch of stream records, counted; the answer says where to resume."""
 
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from functions.adapters import clients
 from functions.adapters.dynamodb import DynamoDBTable
 from functions.adapters.dynamodb_totals import DynamoDBTotalsStore
+from functions.adapters.eventbridge import EventBridgeBus
 from functions.adapters.settings import SummarizeSettings
 from functions.adapters.sqs import SqsRecountQueue
 from functions.adapters.stream import BadRecord, change_of, sequence_number
@@ -15,6 +17,11 @@ from functions.adapters.telemetry import Telemetry
 from functions.core.changes import Change
 from functions.summarize.recount import Recount
 from functions.summarize.tally import Tallied, Tally
+from functions.summarize.telling import lasting_drift, tell_of_runs
+
+_RUNS_TOLD: Final = 50
+_STEPS_TIMED: Final = 50
+"""Of a batch: more would make its line longer than it is worth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +31,21 @@ class Summarize:
     telemetry: Telemetry
 
 
-def summarize_over(dynamodb: Any, sqs: Any, settings: SummarizeSettings) -> Summarize:
+def summarize_over(
+    dynamodb: Any, sqs: Any, events: Callable[[], Any], settings: SummarizeSettings
+) -> Summarize:
     """The use case over these clients."""
     table = DynamoDBTable(dynamodb, settings.table)
     totals = DynamoDBTotalsStore(table)
     recounts = SqsRecountQueue(sqs, settings.recount_queue_url)
-    return Summarize(Tally(totals, recounts, Recount(totals)), table, Telemetry("summarize"))
+    tally = Tally(totals, recounts, Recount(totals), EventBridgeBus(events))
+    return Summarize(tally, table, Telemetry("summarize"))
 
 
 @cache
 def _summarize() -> Summarize:
     settings = SummarizeSettings.from_environment()
-    return summarize_over(clients.dynamodb(), clients.sqs(), settings)
+    return summarize_over(clients.dynamodb(), clients.sqs(), clients.events, settings)
 
 
 def handle(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
@@ -45,6 +55,7 @@ def handle(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: A
 def process(event: dict[str, Any], summarize: Summarize) -> dict[str, Any]:
     """Count a batch. Lambda resumes at the lowest sequence number in the answer, so a record that
     cannot be read stops the batch there: nothing after it may move a mark past it."""
+    began = time.perf_counter()
     records = event["Records"]
     changes: list[Change] = []
     failed: list[int] = []
@@ -55,28 +66,45 @@ def process(event: dict[str, Any], summarize: Summarize) -> dict[str, Any]:
             summarize.telemetry.logger.exception("record cannot be read", extra={"why": str(bad)})
             failed.append(position)
             break
-    tallied = summarize.tally(changes)
+    with summarize.telemetry.without_words():
+        tallied = summarize.tally(changes)
     for position, failure in tallied.failed.items():
-        summarize.telemetry.logger.warning("run will be counted again", exc_info=failure)
+        ref = next(change.ref for change in changes if change.position == position)
+        summarize.telemetry.logger.warning(
+            "run will be counted again", extra=ref._asdict(), exc_info=failure
+        )
         failed.append(position)
-    _report(tallied, len(records), summarize)
+    runs = list(dict.fromkeys("/".join(change.ref) for change in changes))
+    took_ms = round((time.perf_counter() - began) * 1000)
+    _report(tallied, len(records), {"took_ms": took_ms, "runs": runs[:_RUNS_TOLD]}, summarize)
     if not failed:
         return {"batchItemFailures": []}
     return {"batchItemFailures": [{"itemIdentifier": sequence_number(records[min(failed)])}]}
 
 
-def _report(tallied: Tallied, records: int, summarize: Summarize) -> None:
+def _report(
+    tallied: Tallied, records: int, about: Mapping[str, object], summarize: Summarize
+) -> None:
     now = time.time_ns()
+    tell_of_runs(tallied.recounts, summarize.telemetry)
+    every = len(tallied.counted) // _STEPS_TIMED + 1
     newest = max((step.ended_at for step in tallied.counted), default=None)
     summarize.telemetry.emit(
         {
             "Records": records,
             "RunsFailed": len(tallied.failed),
             "StepsCounted": len(tallied.counted),
-            "Recounts": tallied.recounts,
+            "Recounts": len(tallied.recounts),
             "RecountsRequested": tallied.recount_requests,
-            "RecountDrift": tallied.drift,
+            "EventsPublished": tallied.published,
+            "EventsRefused": len(tallied.ended) - tallied.published,
+            "RecountDrift": sum(recounted.drift for recounted in tallied.recounts),
+            "LastingDrift": lasting_drift(tallied.recounts, now),
             **summarize.table.take_consumption(),
         },
-        {"CountLag": [] if newest is None else [(now - newest) // 1_000_000]},
+        {
+            "CountLag": [] if newest is None else [(now - newest) // 1_000_000],
+            "StepTime": [step.duration_ns // 1_000_000 for step in tallied.counted[::every]],
+        },
+        about=about,
     )

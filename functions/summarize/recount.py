@@ -3,17 +3,29 @@
 from dataclasses import dataclass
 
 from functions.core.keys import RunRef
-from functions.core.model import Totals
+from functions.core.model import Run, Summary, Totals
 from functions.core.phases import summarize_steps
 from functions.core.ports import TotalsStore
 
 
 @dataclass(frozen=True, slots=True)
 class Recounted:
-    """What a recount found: how many steps, and how far TOTALS, read just before, were off."""
+    """What a recount found: how many steps, and how far TOTALS, read just before, were off.
+
+    `overcounted`: they held what no step item says. `stands`: the summary replaced the one before.
+    `newest_ns` is when the newest step ended, by its sender's clock; `stored_ns`, when the last one
+    was stored.
+    """
 
     steps: int
     drift: int
+    run: Run
+    summary: Summary
+    stands: bool
+    overcounted: bool
+    newest_ns: int
+    stored_ns: int
+    named_phases: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +50,19 @@ class Recount:
         # Buckets come one after the other; the fold wants the run's own order.
         steps = sorted(self.totals.steps_of_run(run), key=lambda step: step.step_id)
         summary = summarize_steps(steps, at_total=live.totals.agents_total)
-        self.totals.put_summary(run, summary)
-        return Recounted(len(steps), _drift(live.totals, summary.totals))
+        stands = self.totals.put_summary(run, summary)
+        drift = _drift(live.totals, summary.totals)
+        return Recounted(
+            steps=len(steps),
+            drift=drift,
+            run=run,
+            summary=summary,
+            stands=stands,
+            overcounted=drift > 0 and live.totals.agents_total >= len(steps),
+            newest_ns=max((step.ended_at for step in steps), default=0),
+            stored_ns=max((step.stored_at for step in steps), default=0),
+            named_phases=frozenset(step.phase for step in steps if step.phase),
+        )
 
 
 def _drift(live: Totals, counted: Totals) -> int:

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from functions.core import caps
-from functions.core.changes import Change, StepStored
+from functions.core.changes import Change, RunEnded, StepStored
 from functions.core.errors import Unavailable
 from functions.core.keys import RunRef
 from functions.core.model import LiveTotals, Run, StepRow, Totals
-from functions.core.ports import RecountQueue, TotalsStore
-from functions.summarize.recount import Recount
+from functions.core.ports import EventBus, RecountQueue, TotalsStore
+from functions.core.run_events import RunEndedEvent, run_ended
+from functions.summarize.recount import Recount, Recounted
 
 RECOUNT_HERE = 2_000
 """Steps up to which an ended run is recounted at once, in the invocation that saw it end."""
@@ -25,12 +26,14 @@ RECOUNT_HERE_PER_INVOCATION = 5_000
 class Tallied:
     """What became of a batch; `failed` holds the first position of every run to be tried again."""
 
-    recounts: int = 0
     recount_requests: int = 0
-    drift: int = 0
     recounted_steps: int = 0
+    published: int = 0
+    recounts: list[Recounted] = field(default_factory=list)
     counted: list[StepRow] = field(default_factory=list)
     failed: dict[int, Unavailable] = field(default_factory=dict)
+    ended: list[tuple[int, RunEndedEvent]] = field(default_factory=list)
+    """What is to be told, with the first position of its run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,7 @@ class Tally:
     totals: TotalsStore
     recounts: RecountQueue
     recount: Recount
+    bus: EventBus
 
     def __call__(self, changes: Sequence[Change]) -> Tallied:
         """Apply the changes of one batch, run by run; a run that fails costs the others nothing."""
@@ -50,6 +54,7 @@ class Tally:
                 self._count(ref, of_run, tallied)
             except Unavailable as failure:
                 tallied.failed[of_run[0].position] = failure
+        self._publish(tallied)
         return tallied
 
     def _count(self, ref: RunRef, changes: Sequence[Change], tallied: Tallied) -> None:
@@ -63,7 +68,7 @@ class Tally:
             of_bucket = {step.mark: step for step in steps if step.bucket == bucket}
             live = self._count_bucket(run, bucket, dict(sorted(of_bucket.items())), tallied)
         if len(steps) < len(changes):
-            self._summarize(run, tallied)
+            self._summarize(run, changes, tallied)
         elif live and live.ended:
             # Also when none of the steps was new: the invocation that counted them may have died
             # before it asked.
@@ -103,19 +108,37 @@ class Tally:
             # A refused write is billed for the whole item: never try again.
             self.totals.mark_preview_full(run)
 
-    def _summarize(self, run: Run, tallied: Tallied) -> None:
-        """The run ended: recount it here when it is small, else through the queue."""
+    def _summarize(self, run: Run, changes: Sequence[Change], tallied: Tallied) -> None:
+        """The run ended: recount it here when it is small, else through the queue. Whoever did it
+        tells that the run has ended, if that is news."""
+        news = any(isinstance(change, RunEnded) and change.new for change in changes)
         total = self.totals.mark_ended(run).totals.agents_total
         budget = RECOUNT_HERE_PER_INVOCATION - tallied.recounted_steps
         if total <= min(RECOUNT_HERE, budget):
             recounted = self.recount(run.ref, None)
             if recounted:
-                tallied.recounts += 1
+                tallied.recounts.append(recounted)
                 tallied.recounted_steps += recounted.steps
-                tallied.drift += recounted.drift
+                if news and recounted.run.end:
+                    event = run_ended(recounted.run, recounted.summary.totals)
+                    tallied.ended.append((changes[0].position, event))
         else:
-            self.recounts.request_recount(run.ref, total)
+            self.recounts.request_recount(run.ref, None if news else total, announce=news)
             tallied.recount_requests += 1
+
+    def _publish(self, tallied: Tallied) -> None:
+        """At the end, many at once. What is not taken is left to a recount, which a queue repeats:
+        the counting of other runs must not wait for it."""
+        refused = self.bus.publish([event for _, event in tallied.ended])
+        tallied.published = len(tallied.ended) - len(refused)
+        for position, event in tallied.ended:
+            if event in refused:
+                try:
+                    self.recounts.request_recount(event.ref, None, announce=True)
+                except Unavailable as failure:
+                    tallied.failed[position] = failure
+                else:
+                    tallied.recount_requests += 1
 
 
 def _above(mark: bytes, steps: dict[bytes, StepStored]) -> dict[bytes, StepStored]:

@@ -1,6 +1,10 @@
 """Settings from the environment."""
 
 import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from runtally.redaction import Redact
 
 
 def required(*names: str) -> list[str]:
@@ -13,3 +17,15 @@ def required(*names: str) -> list[str]:
 
 def optional(name: str) -> str | None:
     return os.environ.get(name) or None
+
+
+def redact() -> "Redact | None":
+    """What RUNTALLY_REDACT asks for: nothing, or `rules`. Raises ValueError for anything else."""
+    asked = optional("RUNTALLY_REDACT")
+    if asked is None:
+        return None
+    if asked != "rules":
+        raise ValueError(f"RUNTALLY_REDACT is {asked!r}: only rules can be asked for that way")
+    from runtally import redaction  # noqa: PLC0415 - for those who want it
+
+    return redaction.rules()

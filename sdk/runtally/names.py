@@ -16,9 +16,11 @@ _VARYING: Final = re.compile("|".join((_UUID, _HEX, _LONG_NUMBER, _LAST_NUMBER))
 def grouped(name: str, model: str = "") -> str:
     """The name with `*` for each id and for a counter at its end: `update-13` is `update-*`.
 
-    The version of a model at the end, `chat gpt-5` for `gpt-5-2025-08-07`, is no counter.
+    The version of a model at the end, `chat gpt-5` for `gpt-5-2025-08-07`, is no counter. A name of
+    over 1,024 characters stays as it is.
     """
-    return _grouped(name[:_LONGEST], model[:_LONGEST])
+    # Not cut: what redaction is to find in it must be whole.
+    return name if len(name) > _LONGEST else _grouped(name, model[:_LONGEST])
 
 
 @lru_cache(maxsize=1_024)  # a run has few names, and asks for each of them all the time

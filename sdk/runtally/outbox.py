@@ -13,11 +13,14 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from runtally import lifetime, wire
 from runtally.courier import Courier
 from runtally.cuts import Cut, Packer, Sealed
+
+if TYPE_CHECKING:
+    from runtally.redaction import Redactor
 
 _log = logging.getLogger("runtally")
 
@@ -47,10 +50,13 @@ class Outbox:
         self,
         courier: Courier,
         *,
+        redactor: "Redactor | None" = None,
         memory_bytes: int = MEMORY_BYTES,
         block_s: float = BLOCK_S,
     ) -> None:
         self._courier = courier
+        self.redactor = redactor
+        """What events go through before they become lines."""
         self._memory_bytes = memory_bytes
         self._block_s = block_s
         self.begin()

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
     from typing_extensions import Self
 
+    from runtally.redaction import Redact, Redactor
+
 _log = logging.getLogger("runtally")
 
 FLUSH_S: Final = 30.0
@@ -45,6 +47,7 @@ class Recorder:
     Messages go to `queue_url`, with `bucket` for those over the SQS limit, or to a `sender` of your
     own. While they cannot be sent they wait in `spool_dir` (by default a private directory below
     the system's temporary one; with a sender of your own none). What is left at exit is flushed.
+    Every text goes through `redact` first, for instance `runtally.redaction.rules()`.
     Raises ValueError for settings that cannot work; after that, recording raises nothing.
     """
 
@@ -61,6 +64,7 @@ class Recorder:
         spool_dir: str | Path | None = None,
         max_spool_bytes: int = DEFAULT_MAX_BYTES,
         on_loss: Literal["log", "raise"] = "log",
+        redact: "Redact | None" = None,
     ) -> None:
         try:
             self.tenant_id = msgspec.convert(tenant_id, wire.TenantId)
@@ -77,18 +81,20 @@ class Recorder:
             spool = Spool(Path(spool_dir), max_spool_bytes)
         assert sender is not None  # noqa: S101 - for the type checker: one of the two was given
         self._on_loss = on_loss
-        self._outbox = Outbox(Courier(sender, spool))
+        self._outbox = Outbox(Courier(sender, spool), redactor=_redactor(redact))
 
     @classmethod
     def from_environment(cls) -> "Self":
-        """Settings from RUNTALLY_TENANT_ID, RUNTALLY_QUEUE_URL and, optional, RUNTALLY_BUCKET and
-        RUNTALLY_SPOOL_DIR. Raises ValueError that names what is missing."""
+        """Settings from RUNTALLY_TENANT_ID, RUNTALLY_QUEUE_URL and, optional, RUNTALLY_BUCKET,
+        RUNTALLY_SPOOL_DIR and RUNTALLY_REDACT, which may be `rules`. Raises ValueError that names
+        what is missing."""
         tenant_id, queue_url = environment.required("RUNTALLY_TENANT_ID", "RUNTALLY_QUEUE_URL")
         return cls(
             tenant_id=tenant_id,
             queue_url=queue_url,
             bucket=environment.optional("RUNTALLY_BUCKET"),
             spool_dir=environment.optional("RUNTALLY_SPOOL_DIR"),
+            redact=environment.redact(),
         )
 
     def run(  # noqa: PLR0913 - one keyword a field
@@ -180,6 +186,14 @@ class Recorder:
         if unsent.lost and self._on_loss == "raise":
             raise RecordingLost(unsent)
         return unsent
+
+
+def _redactor(redact: "Redact | None") -> "Redactor | None":
+    if redact is None:
+        return None
+    from runtally.redaction import Redactor  # noqa: PLC0415 - for those who want it
+
+    return Redactor(redact)
 
 
 def _time_left(context: object) -> float:

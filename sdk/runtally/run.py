@@ -208,7 +208,10 @@ def record(
 ) -> None:
     """Hand an event to the outbox. Never raises: one that cannot be made is logged and counted."""
     try:
-        line = oversize.line_within(make_event(), outbox.limit_bytes)
+        event = make_event()
+        if outbox.redactor is not None:
+            event = outbox.redactor.event(event)
+        line = oversize.line_within(event, outbox.limit_bytes)
         outbox.add(head, line, at_once=at_once)
     except Exception:  # noqa: BLE001 - whatever it is, it is not the agent's problem
         _log.exception("runtally: an event could not be recorded")

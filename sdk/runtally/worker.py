@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
     from typing_extensions import Self
 
+    from runtally.redaction import Redact, Redactor
+
 _log = logging.getLogger("runtally")
 
 _LONGEST_POLL_S: Final = 20
@@ -123,7 +125,7 @@ class Received:
 
 class JobWorker:
     """Receives the jobs of one service entry and answers them on the event queue, through the
-    bucket when an answer is too large for SQS.
+    bucket when an answer is too large for SQS. Results and errors go through `redact` first.
 
     Thread-safe; to be made in the process that uses it, after a fork.
     """
@@ -138,6 +140,7 @@ class JobWorker:
         sqs: "SQSClient | None" = None,
         s3: "S3Client | None" = None,
         clock: Clock = _CLOCK,
+        redact: "Redact | None" = None,
     ) -> None:
         session = boto3.Session(region_name=region)  # boto3's own is for one thread
         if bucket and s3 is None:
@@ -146,15 +149,21 @@ class JobWorker:
         self._sender = SqsSender(queue_url, bucket, sqs=self._sqs, s3=s3)
         self._job_queue_url = job_queue_url
         self._clock = clock
+        self._redactor = _redactor(redact)
 
     @classmethod
     def from_environment(cls) -> "Self":
-        """Settings from RUNTALLY_JOB_QUEUE_URL, RUNTALLY_QUEUE_URL and, optional, RUNTALLY_BUCKET.
-        Raises ValueError that names what is missing."""
+        """Settings from RUNTALLY_JOB_QUEUE_URL, RUNTALLY_QUEUE_URL and, optional, RUNTALLY_BUCKET
+        and RUNTALLY_REDACT. Raises ValueError that names what is missing."""
         names = ("RUNTALLY_JOB_QUEUE_URL", "RUNTALLY_QUEUE_URL")
         job_queue_url, queue_url = environment.required(*names)
         bucket = environment.optional("RUNTALLY_BUCKET")
-        return cls(job_queue_url=job_queue_url, queue_url=queue_url, bucket=bucket)
+        return cls(
+            job_queue_url=job_queue_url,
+            queue_url=queue_url,
+            bucket=bucket,
+            redact=environment.redact(),
+        )
 
     def receive(self, wait_s: int = _LONGEST_POLL_S) -> Received | None:
         """The next job, or None when none comes within `wait_s` seconds (at most 20).
@@ -217,6 +226,8 @@ class JobWorker:
         return Received(job, held, functools.partial(self._send, job.tenant_id), self._clock)
 
     def _send(self, tenant_id: str, ended: wire.InvocationEnded) -> None:
+        if self._redactor is not None:
+            ended = self._redactor.event(ended)
         line = oversize.line_within(ended, self._sender.limit_bytes)
         if line != wire.encode_event(ended):
             _log.warning("runtally: the answer to %s is shortened", ended.invocation_id)
@@ -228,6 +239,14 @@ class JobWorker:
             if not delivery.unsent:
                 return
         raise AnswerNotSent(f"{ended.invocation_id}: the queue or the bucket is out of reach")
+
+
+def _redactor(redact: "Redact | None") -> "Redactor | None":
+    if redact is None:
+        return None
+    from runtally.redaction import Redactor  # noqa: PLC0415 - for those who want it
+
+    return Redactor(redact)
 
 
 def _do(received: Received, handler: Callable[[Received], object]) -> None:

@@ -152,3 +152,40 @@ def after(place: Place, *calls: Callable[..., object], hidden_s: int = 30) -> in
     for call in calls:
         call(message["ReceiptHandle"])
     return len(place.receive())
+
+
+def told(place: Place) -> dict[str, str]:
+    """What a message says beside its body: of its sender, and of SQS what is the same each time."""
+    place.send("body", {"reason": "r"}, MessageGroupId="acme")
+    (message,) = place.receive(MessageSystemAttributeNames=["All"], MessageAttributeNames=["All"])
+    assert len(message["Attributes"]["SentTimestamp"]) == len("1795984949000")
+    given = {
+        k: f"{v['DataType']} {v['StringValue']}" for k, v in message["MessageAttributes"].items()
+    }
+    return {"group": message["Attributes"]["MessageGroupId"], **given}
+
+
+def counted(place: Place) -> tuple[int, int]:
+    """Of two messages, one of them received: how many are visible, and how many are not."""
+    place.send("a")
+    place.send("b")
+    place.receive(30, MaxNumberOfMessages=1)
+    names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+    answer = place.sqs.get_queue_attributes(**place.queue, AttributeNames=names)
+    visible, hidden = (int(answer["Attributes"][name]) for name in names)
+    return visible, hidden
+
+
+def shown_together(place: Place) -> tuple[list[str], list[str]]:
+    """Three are received, the second is deleted, all are shown again: what fails, what is there."""
+    for body in "abc":
+        place.send(body)
+    messages = sorted(place.receive(30), key=lambda message: str(message["Body"]))
+    place.delete(messages[1]["ReceiptHandle"])
+    entries = [
+        {"Id": m["Body"], "ReceiptHandle": m["ReceiptHandle"], "VisibilityTimeout": 0}
+        for m in messages
+    ]
+    answer = place.sqs.change_message_visibility_batch(**place.queue, Entries=entries)
+    there = sorted(message["Body"] for message in place.receive())
+    return [failed["Id"] for failed in answer.get("Failed", [])], there

@@ -16,6 +16,7 @@ from functions.adapters.s3 import S3ObjectStore
 from functions.core.keys import RunRef
 from local.emulator import REGION, Emulator
 from tests.fakes.dynamodb import MemoryDynamoDB
+from tests.fakes.eventbridge import MemoryEvents
 from tests.fakes.s3 import MemoryS3
 from tests.fakes.sqs import MemorySQS
 
@@ -24,7 +25,7 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True)
 class Services:
-    """Clients of DynamoDB, S3 and SQS, real or fake, and the names to use with them."""
+    """Clients of the services, real or fake, and the names to use with them."""
 
     dynamodb: Any
     s3: Any
@@ -37,6 +38,7 @@ class Services:
         object.__setattr__(self, "table", DynamoDBTable(self.dynamodb, self.table_name))
 
     table: DynamoDBTable = None  # type: ignore[assignment]
+    events: Any = None
 
     @property
     def runs(self) -> DynamoDBRunStore:
@@ -94,7 +96,8 @@ def _emulated(emulator: Emulator) -> Services:
     )
     s3.create_bucket(Bucket="contract")
     queue_url = sqs.create_queue(QueueName="contract")["QueueUrl"]
-    return Services(dynamodb, s3, sqs, "contract", "contract", queue_url)
+    events = client("events")
+    return Services(dynamodb, s3, sqs, "contract", "contract", queue_url, events=events)
 
 
 @pytest.fixture(scope="session")
@@ -102,7 +105,7 @@ def emulated() -> Iterator[Services]:
     with Emulator() as emulator:
         services = _emulated(emulator)
         yield services
-        for client in (services.dynamodb, services.s3, services.sqs):
+        for client in (services.dynamodb, services.s3, services.sqs, services.events):
             client.close()
 
 
@@ -111,7 +114,8 @@ def services(request: pytest.FixtureRequest) -> Services:
     if request.param == "emulator":
         emulated: Services = request.getfixturevalue("emulated")
         return emulated
-    return Services(MemoryDynamoDB(), MemoryS3(), MemorySQS(), "t", "b", "memory://queue")
+    clients = MemoryDynamoDB(), MemoryS3(), MemorySQS()
+    return Services(*clients, "t", "b", "memory://queue", events=MemoryEvents())
 
 
 @pytest.fixture

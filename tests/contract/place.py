@@ -86,8 +86,11 @@ class Place:
         answer = self.sqs.receive_message(
             **self.queue,
             VisibilityTimeout=hidden_s,
-            MessageSystemAttributeNames=["ApproximateReceiveCount"],
-            **{"MaxNumberOfMessages": 10} | request,
+            **{
+                "MaxNumberOfMessages": 10,
+                "MessageSystemAttributeNames": ["ApproximateReceiveCount"],
+            }
+            | request,
         )
         messages: list[dict[str, Any]] = answer.get("Messages", [])
         return messages

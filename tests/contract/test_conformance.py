@@ -11,6 +11,7 @@ from tests.contract import asks, dynamodb_lines
 from tests.contract.asks import (
     after,
     answer,
+    counted,
     described,
     in_index,
     index_page,
@@ -19,8 +20,10 @@ from tests.contract.asks import (
     refused_put,
     sent,
     sent_batch,
+    shown_together,
     stored,
     stored_twice,
+    told,
 )
 from tests.contract.conftest import Services
 from tests.contract.dynamodb_lines import INVALID, Lines, ls, n, s
@@ -121,6 +124,9 @@ QUEUE: Lines = (
     ("a batch with one bad", lambda p: sent_batch(p, "a", "\0"), ([("1", BAD)], ["a"])),
     ("receives are counted", receives, ["1", "2", "3"]),
     ("11 at a time", lambda p: p.receive(MaxNumberOfMessages=11), WRONG),
+    ("what a message tells", told, {"group": "acme", "reason": "String r"}),
+    ("visible and hidden are counted", counted, (1, 1)),
+    ("shown in a batch, one of them gone", shown_together, (["b"], ["a", "c"])),
     ("hidden once received", after, 0),
     ("visible again", lambda p: after(p, p.show), 1),
     ("deleted", lambda p: after(p, p.delete, hidden_s=0), 0),

@@ -30,7 +30,7 @@ def a_run(ref: RunRef, at: int = T, **changes: Any) -> Run:
 
 
 def recorded[E](event: E, digest: str = "d", name: str = "o") -> Recorded[E]:
-    return Recorded(event, digest, Pointer(name, 0, 10))
+    return Recorded(event, digest, Pointer(name, 0, 10), T)
 
 
 def rows(*steps: wire.Step) -> list[Any]:

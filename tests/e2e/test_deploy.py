@@ -33,7 +33,7 @@ def test_the_outputs_name_what_was_deployed(stage: Stage) -> None:
 def test_each_function_has_its_source_of_events(stage: Stage) -> None:
     functions = stage.client("lambda")
     sources = {}
-    for function in set(stage.functions) - {stage.api_function}:
+    for function in set(stage.functions) - {stage.api_function, stage.sweep_function}:
         mappings = functions.list_event_source_mappings(FunctionName=function)
         (mapping,) = mappings["EventSourceMappings"]
         assert mapping["State"] == "Enabled"

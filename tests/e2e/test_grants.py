@@ -12,6 +12,10 @@ from local import waiting
 from local.stage import Stage
 from tests.build import ended, started, step
 from tests.e2e.pipeline import WITHIN_S, Pipeline
+from tests.e2e.test_dead_letters import (
+    test_a_body_that_was_kept_in_the_bucket_comes_back_whole as kept_body_comes_back_whole,
+)
+from tests.e2e.test_deletion import deleted_over_http
 from tests.e2e.test_one_run import assert_three_steps, three_steps
 
 pytestmark = pytest.mark.xdist_group("guarded stage")
@@ -34,6 +38,16 @@ def test_without_leave_to_put_objects_ingest_stores_no_step(guarded_pipeline: Pi
     pipeline.send(denied)
     assert pipeline.summarised(steps=1).totals.agents_total == 1
     assert [item[keys.SORT] for item in pipeline.steps()] == [keys.STEP_PREFIX + step(1).step_id]
+
+
+def test_the_granted_actions_suffice_for_a_dead_letter_whose_body_lies_in_the_bucket(
+    guarded_pipeline: Pipeline, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept_body_comes_back_whole(guarded_pipeline, capsys)
+
+
+def test_the_granted_actions_suffice_for_a_deletion(guarded_pipeline: Pipeline) -> None:
+    deleted_over_http(guarded_pipeline)
 
 
 def redeliver_at_once(stage: Stage) -> None:

@@ -2,6 +2,7 @@
 
 import base64
 import math
+import zlib
 from collections.abc import Sequence
 from decimal import Decimal
 from operator import itemgetter
@@ -23,7 +24,8 @@ class MemoryDynamoDB:
     """The requests that runtally makes, with the answers that AWS documents.
 
     `page_bytes` is how much a Query reads before it pages (1 MB at AWS), `batch_gets` how many
-    items a BatchGetItem returns before it leaves the rest unprocessed. The stream keeps, per
+    items a BatchGetItem returns before it leaves the rest unprocessed, `batch_deletes` how many a
+    BatchWriteItem deletes. The stream keeps, per
     partition key, the order of changes; a write that changes nothing leaves no record. Items are
     replaced, never changed in place, so that what was handed out stays as it was.
     """
@@ -35,6 +37,7 @@ class MemoryDynamoDB:
         self.stream: list[dict[str, Any]] = []
         self.write_units = 0
         self.batch_gets = 100
+        self.batch_deletes = 25
         self._before: dict[tuple[str, str], Item | None] = {}
         self._sizes: dict[tuple[str, str], tuple[Item, int]] = {}
         self._sequence = 10**20
@@ -76,13 +79,15 @@ class MemoryDynamoDB:
 
     def delete_item(self, **request: Any) -> dict[str, Any]:
         def apply() -> dict[str, Any]:
-            key = _key(request["Key"])
-            old = self.items.pop(key, None)
-            if old is not None:
-                self._record("REMOVE", key, old, None)
+            self._remove(_key(request["Key"]))
             return {}
 
         return self.calls("dynamodb.delete_item", apply)
+
+    def _remove(self, key: tuple[str, str]) -> None:
+        old = self.items.pop(key, None)
+        if old is not None:
+            self._record("REMOVE", key, old, None)
 
     def query(self, **request: Any) -> dict[str, Any]:
         return self.calls("dynamodb.query", lambda: self._query(request))
@@ -124,6 +129,31 @@ class MemoryDynamoDB:
                 return {"Items": page, "LastEvaluatedKey": _only(item, key_names)}
         return {"Items": page}
 
+    def scan(self, **request: Any) -> dict[str, Any]:
+        def apply() -> dict[str, Any]:
+            segment, segments = request["Segment"], request["TotalSegments"]
+            if not 0 <= segment < segments:
+                raise client_error("Scan", "ValidationException", "segment out of bounds")
+            names, values = rules.definitions(request)
+            found = [
+                (key, item)
+                for key, item in sorted(self._seen_by(request).items())
+                if zlib.crc32(key[0].encode()) % segments == segment
+            ]
+            if after := request.get("ExclusiveStartKey"):
+                found = [at for at in found if at[0] > _key(after)]
+            page: list[Item] = []
+            size = 0
+            for key, item in found:
+                size += self._size_of(key, item)
+                if expressions.holds(request["FilterExpression"], item, names, values):
+                    page.append(self._projected(item, request))
+                if size >= self.page_bytes:
+                    return {"Items": page, "LastEvaluatedKey": _only(item, ("PK", "SK"))}
+            return {"Items": page}
+
+        return self.calls("dynamodb.scan", apply)
+
     def batch_get_item(self, **request: Any) -> dict[str, Any]:
         def apply() -> dict[str, Any]:
             ((table, asked),) = request["RequestItems"].items()
@@ -142,6 +172,28 @@ class MemoryDynamoDB:
             }
 
         return self.calls("dynamodb.batch_get_item", apply)
+
+    def batch_write_item(self, **request: Any) -> dict[str, Any]:
+        """Deletes alone: nothing puts items in batches, which know no conditions."""
+
+        def apply() -> dict[str, Any]:
+            ((table, asked),) = request["RequestItems"].items()
+            wanted = [_key(each["DeleteRequest"]["Key"]) for each in asked]
+            if not 0 < len(wanted) <= 25 or len(set(wanted)) != len(wanted):
+                raise client_error("BatchWriteItem", "ValidationException", "1 to 25 distinct keys")
+            units = 0
+            for key in wanted[: self.batch_deletes]:
+                old = self.items.get(key)
+                units += _units(self._size_of(key, old)) + _index_units(old, {}) if old else 1
+                self._remove(key)
+            self.write_units += units
+            left = asked[self.batch_deletes :]
+            return {
+                "UnprocessedItems": {table: left} if left else {},
+                "ConsumedCapacity": [{"TableName": table, "CapacityUnits": float(units)}],
+            }
+
+        return self.calls("dynamodb.batch_write_item", apply)
 
     def close(self) -> None:
         """There are no connections to close."""

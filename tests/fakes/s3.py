@@ -1,19 +1,39 @@
-"""S3 in memory: one bucket, at the interface of boto3's client."""
+"""S3 in memory: one bucket with versions, at the interface of boto3's client."""
 
 import io
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from tests.fakes.calls import Calls, client_error
 
 _KEY_BYTES = 1024
+_NOW = datetime(2026, 11, 30, tzinfo=UTC)
+
+
+class Version(NamedTuple):
+    """One that is no longer the object; without content, a delete marker."""
+
+    version_id: str
+    content: bytes | None
 
 
 class MemoryS3:
+    """`most_versions` is how many a page of versions holds, `undeletable` the keys whose versions
+    DeleteObjects refuses, each by itself."""
+
     def __init__(self, calls: Calls | None = None) -> None:
         self.calls = calls or Calls()
         self.objects: dict[str, bytes] = {}
         self.metadata: dict[str, dict[str, str]] = {}
+        self.older: dict[str, list[Version]] = {}
+        """By key, the newest first."""
+        self.most_versions = 1_000
+        self.undeletable: set[str] = set()
+        self.stored_at: dict[str, datetime] = {}
+        """By key, what a test says of it."""
+        self._ids: dict[str, str] = {}
+        self._made = 0
 
     def close(self) -> None:
         """There are no connections to close."""
@@ -25,6 +45,8 @@ class MemoryS3:
                 raise client_error("PutObject", "KeyTooLongError")
             if request.get("IfNoneMatch") == "*" and key in self.objects:
                 raise client_error("PutObject", "PreconditionFailed")
+            self._age(key)
+            self._ids[key] = self._new_id()
             self.objects[key] = bytes(request["Body"])
             self.metadata[key] = request.get("Metadata", {})
             return {}
@@ -49,6 +71,84 @@ class MemoryS3:
             }
 
         return self.calls("s3.get_object", apply)
+
+    def list_objects_v2(self, **request: Any) -> dict[str, Any]:
+        """By key, as many a page as `most_versions` says."""
+
+        def apply() -> dict[str, Any]:
+            after = request.get("ContinuationToken", "")
+            keys = sorted(k for k in self.objects if k.startswith(request["Prefix"]) and k > after)
+            page = keys[: self.most_versions]
+            contents = [{"Key": k, "LastModified": self.stored_at.get(k, _NOW)} for k in page]
+            more = {"NextContinuationToken": page[-1]} if len(page) < len(keys) else {}
+            return {"Contents": contents, "IsTruncated": bool(more), **more} if page else {}
+
+        return self.calls("s3.list_objects_v2", apply)
+
+    def list_object_versions(self, **request: Any) -> dict[str, Any]:
+        """By key, the newest version of each first."""
+
+        def apply() -> dict[str, Any]:
+            keys = sorted(
+                key
+                for key in {*self.objects, *self.older}
+                if key.startswith(request.get("Prefix", ""))
+            )
+            found = [(key, each) for key in keys for each in self._versions_of(key)]
+            page = found[: min(request.get("MaxKeys", 1_000), self.most_versions)]
+            listed = [({"Key": key, "VersionId": v.version_id}, v.content) for key, v in page]
+            return {
+                "IsTruncated": len(page) < len(found),
+                "Versions": [entry for entry, content in listed if content is not None],
+                "DeleteMarkers": [entry for entry, content in listed if content is None],
+            }
+
+        return self.calls("s3.list_object_versions", apply)
+
+    def delete_objects(self, **request: Any) -> dict[str, Any]:
+        """A version, whether there is one or not; without a version, a delete marker is put."""
+
+        def apply() -> dict[str, Any]:
+            unwanted = request["Delete"]["Objects"]
+            if not 0 < len(unwanted) <= 1_000:
+                raise client_error("DeleteObjects", "MalformedXML")
+            errors = [
+                {**each, "Code": "InternalError"}
+                for each in unwanted
+                if each["Key"] in self.undeletable
+            ]
+            for each in unwanted:
+                if each["Key"] not in self.undeletable:
+                    self._delete(each["Key"], each.get("VersionId"))
+            return {"Errors": errors} if errors else {}
+
+        return self.calls("s3.delete_objects", apply)
+
+    def _new_id(self) -> str:
+        self._made += 1
+        return f"v-{self._made}"
+
+    def _versions_of(self, key: str) -> list[Version]:
+        """What a test put there by hand has no id, as an object from before there were versions."""
+        older = self.older.get(key, [])
+        if key not in self.objects:
+            return older
+        return [Version(self._ids.get(key, "null"), self.objects[key]), *older]
+
+    def _age(self, key: str) -> None:
+        if key in self.objects:
+            self.older[key] = self._versions_of(key)
+            del self.objects[key]
+
+    def _delete(self, key: str, version_id: str | None) -> None:
+        self._age(key)
+        left = [each for each in self.older.pop(key, []) if each.version_id != version_id]
+        if version_id is None:
+            left.insert(0, Version(self._new_id(), None))
+        if left and left[0].content is not None:
+            self._ids[key], self.objects[key] = left.pop(0)  # type: ignore[assignment] # checked
+        if left:
+            self.older[key] = left
 
     def generate_presigned_url(self, operation: str, **request: Any) -> str:
         """Signing asks nobody, so it is no call."""

@@ -10,6 +10,8 @@ from runtally.wire import SQS_LIMIT_BYTES
 from tests.fakes.calls import Calls, client_error
 from tests.fakes.clock import MemoryClock
 
+_ARN = "arn:memory:sqs:"
+_LONGEST_DELAY_S = 900
 _PREFIX = "AWS.SimpleQueueService."  # of codes that are older than the JSON protocol
 _REFUSED = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -25,16 +27,32 @@ class Sent:
     receives: int = 0
     visible_at: int = 0
     receipt: str = ""
+    sent_at: int = 0
+
+
+@dataclass
+class MoveTask:
+    """One StartMessageMoveTask; `to_move` is what was there when it began."""
+
+    source: str
+    destination: str
+    to_move: int
+    moved: int = 0
+    status: str = "RUNNING"
 
 
 class MemorySQS:
-    """`redrives` says where a queue's messages go that were received so many times in vain."""
+    """`redrives` says where a queue's messages go that were received so many times in vain.
+
+    A task that moves messages goes on, ten at a time, whenever somebody asks how far it is.
+    """
 
     def __init__(self, calls: Calls | None = None, clock: MemoryClock | None = None) -> None:
         self.calls = calls or Calls()
         self.clock = clock or MemoryClock()
         self.queues: dict[str, list[Sent]] = {}
         self.redrives: dict[str, tuple[int, str]] = {}
+        self.move_tasks: list[MoveTask] = []
         self._sent = 0
 
     def close(self) -> None:
@@ -50,6 +68,7 @@ class MemorySQS:
             attributes = {name: value["StringValue"] for name, value in given.items()}
             sent = self._accept(request["QueueUrl"], request["MessageBody"], attributes)
             sent.group = request.get("MessageGroupId", "")
+            self._hide(sent, _delay_of(request))
             return {"MessageId": sent.message_id}
 
         return self.calls("sqs.send_message", apply)
@@ -85,7 +104,8 @@ class MemorySQS:
                 sent.receipt = f"{sent.message_id}-{sent.receives}"
                 self._hide(sent, request["VisibilityTimeout"])
             wanted = request.get("MessageSystemAttributeNames", [])
-            messages = [_as_received(sent, wanted) for sent in received]
+            asked = request.get("MessageAttributeNames", [])
+            messages = [_as_received(sent, wanted, asked) for sent in received]
             return {"Messages": messages} if messages else {}
 
         return self.calls("sqs.receive_message", apply)
@@ -114,6 +134,82 @@ class MemorySQS:
 
         return self.calls("sqs.change_message_visibility", apply)
 
+    def change_message_visibility_batch(self, **request: Any) -> dict[str, Any]:
+        """Entries with a receipt that is not the last one fail alone."""
+
+        def apply() -> dict[str, Any]:
+            entries = request["Entries"]
+            if not 0 < len(entries) <= 10:
+                raise client_error("ChangeMessageVisibilityBatch", f"{_PREFIX}EmptyBatchRequest")
+            by_receipt = {m.receipt: m for m in self.queues.get(request["QueueUrl"], [])}
+            failed = []
+            for entry in entries:
+                found = by_receipt.get(entry["ReceiptHandle"])
+                if found and found.visible_at > self.clock.now_ns():
+                    self._hide(found, entry["VisibilityTimeout"])
+                else:
+                    code = f"{_PREFIX}MessageNotInflight" if found else "InvalidParameterValue"
+                    failed.append({"Id": entry["Id"], "Code": code})
+            return {"Failed": failed} if failed else {}
+
+        return self.calls("sqs.change_message_visibility_batch", apply)
+
+    def get_queue_attributes(self, **request: Any) -> dict[str, Any]:
+        def apply() -> dict[str, Any]:
+            url, now = request["QueueUrl"], self.clock.now_ns()
+            queue = self.queues.get(url, [])
+            hidden = sum(sent.visible_at > now for sent in queue)
+            attributes = {
+                "QueueArn": f"{_ARN}{url}",
+                "ApproximateNumberOfMessages": str(len(queue) - hidden),
+                "ApproximateNumberOfMessagesNotVisible": str(hidden),
+                "ApproximateNumberOfMessagesDelayed": "0",
+            }
+            return {"Attributes": {name: attributes[name] for name in request["AttributeNames"]}}
+
+        return self.calls("sqs.get_queue_attributes", apply)
+
+    def start_message_move_task(self, **request: Any) -> dict[str, Any]:
+        source, destination = (
+            request[name].removeprefix(_ARN) for name in ("SourceArn", "DestinationArn")
+        )
+        task = MoveTask(source, destination, len(self.queues.get(source, [])))
+        self.move_tasks.append(task)
+        return {"TaskHandle": str(len(self.move_tasks) - 1)}
+
+    def list_message_move_tasks(self, **request: Any) -> dict[str, Any]:
+        source = request["SourceArn"].removeprefix(_ARN)
+        tasks = [task for task in reversed(self.move_tasks) if task.source == source]
+        for task in tasks:
+            self._move_some(task)
+        shown = [
+            {
+                "Status": task.status,
+                "ApproximateNumberOfMessagesMoved": task.moved,
+                "ApproximateNumberOfMessagesToMove": task.to_move,
+            }
+            for task in tasks
+        ]
+        return {"Results": shown[: request["MaxResults"]]}
+
+    def cancel_message_move_task(self, **request: Any) -> dict[str, Any]:
+        task = self.move_tasks[int(request["TaskHandle"])]
+        if task.status != "RUNNING":
+            operation, why = "CancelMessageMoveTask", "Only active tasks can be cancelled."
+            raise client_error(operation, "InvalidParameterValue", why)
+        task.status = "CANCELLED"
+        return {"ApproximateNumberOfMessagesMoved": task.moved}
+
+    def _move_some(self, task: MoveTask) -> None:
+        if task.status != "RUNNING":
+            return
+        source = self.queues.setdefault(task.source, [])
+        for _ in range(min(10, len(source))):
+            self.queues.setdefault(task.destination, []).append(source.pop(0))
+            task.moved += 1
+        if not source:
+            task.status = "COMPLETED"
+
     def _hide(self, sent: Sent, seconds: int) -> None:
         sent.visible_at = self.clock.now_ns() + seconds * 10**9
 
@@ -138,9 +234,16 @@ class MemorySQS:
         if size > SQS_LIMIT_BYTES:
             raise client_error("SendMessage", "InvalidParameterValue", "message too long")
         self._sent += 1
-        sent = Sent(f"m-{self._sent}", body, attributes)
+        sent = Sent(f"m-{self._sent}", body, attributes, sent_at=self.clock.now_ns())
         self.queues.setdefault(queue_url, []).append(sent)
         return sent
+
+
+def _delay_of(request: dict[str, Any]) -> int:
+    delay: int = request.get("DelaySeconds", 0)
+    if not 0 <= delay <= _LONGEST_DELAY_S:
+        raise client_error("SendMessage", "InvalidParameterValue", "DelaySeconds")
+    return delay
 
 
 def _wrong_with(entries: list[dict[str, Any]]) -> str | None:
@@ -154,14 +257,25 @@ def _wrong_with(entries: list[dict[str, Any]]) -> str | None:
     return "BatchRequestTooLong" if size > SQS_LIMIT_BYTES else None
 
 
-def _as_received(sent: Sent, wanted: list[str]) -> dict[str, Any]:
-    attributes = {"ApproximateReceiveCount": str(sent.receives)}
-    return {
+def _as_received(sent: Sent, wanted: list[str], asked: list[str]) -> dict[str, Any]:
+    attributes = {
+        "ApproximateReceiveCount": str(sent.receives),
+        "SentTimestamp": str(sent.sent_at // 10**6),
+        **({"MessageGroupId": sent.group} if sent.group else {}),
+    }
+    names = attributes if wanted == ["All"] else wanted
+    message: dict[str, Any] = {
         "MessageId": sent.message_id,
         "ReceiptHandle": sent.receipt,
         "Body": sent.body,
-        "Attributes": {name: attributes[name] for name in wanted},
+        "Attributes": {name: attributes[name] for name in names},
     }
+    if sent.attributes and asked == ["All"]:
+        message["MessageAttributes"] = {
+            name: {"StringValue": value, "DataType": "String"}
+            for name, value in sent.attributes.items()
+        }
+    return message
 
 
 @dataclass

@@ -15,7 +15,7 @@ from cdk.bundle import ROOT
 if TYPE_CHECKING:
     from cdk.settings import StageSettings
 
-STACKS: Final = ("data", "pipeline", "api", "web")
+STACKS: Final = ("data", "pipeline", "api", "observability", "web")
 
 DEPLOYS_THE_PAGE: Final = "Custom::CDKBucketDeployment8693BB64968944B69AAFB0CC9EB8756C"
 """Path of the one function that is CDK's, and not ours."""
@@ -33,7 +33,7 @@ atexit.register(shutil.rmtree, _SCRATCH, ignore_errors=True)
 class Assembly:
     """The templates of one stage, and where the cloud assembly lies until the process ends.
 
-    There is no `web` in the stage `local`.
+    There is neither `observability` nor `web` in the stage `local`.
     """
 
     settings: "StageSettings"
@@ -41,12 +41,13 @@ class Assembly:
     data: Template
     pipeline: Template
     api: Template
+    observability: Template | None = None
     web: Template | None = None
 
     @property
     def templates(self) -> tuple[Template, ...]:
-        ours = self.data, self.pipeline, self.api
-        return (*ours, self.web) if self.web else ours
+        on_aws = filter(None, (self.observability, self.web))
+        return (self.data, self.pipeline, self.api, *on_aws)
 
     def resources(self, kind: str) -> dict[str, Properties]:
         """Properties of all resources of one type in all stacks, by path of their construct."""
@@ -63,7 +64,7 @@ def synthesise(stage: str) -> Assembly:
     return _synthesise(settings_of(stage))
 
 
-def with_all_options() -> Assembly:
+def with_all_options(sweep_minutes: int = 5) -> Assembly:
     """The assembly of a stage on AWS with all that is off by default."""
     from cdk.settings import PageDomain, settings_of  # noqa: PLC0415
 
@@ -73,6 +74,9 @@ def with_all_options() -> Assembly:
             service_entries=("research",),
             cors_origins=("https://runs.example.com",),
             page_domain=PageDomain("runs.example.com", CERTIFICATE),
+            alarm_email="on-call@example.com",
+            redaction=True,
+            sweep_minutes=sweep_minutes,
         )
     )
 

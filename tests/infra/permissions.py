@@ -15,7 +15,11 @@ from tests.infra.assembly import Assembly, Template, path_of, with_all_options
 
 GOLDEN: Final = Path(__file__).with_name("permissions.txt")
 
-_RESOURCE_POLICIES: Final = {"AWS::SQS::QueuePolicy", "AWS::S3::BucketPolicy"}
+_RESOURCE_POLICIES: Final = {
+    "AWS::S3::BucketPolicy",
+    "AWS::SNS::TopicPolicy",
+    "AWS::SQS::QueuePolicy",
+}
 
 
 def permissions(assembly: Assembly) -> list[str]:

@@ -45,6 +45,14 @@ def test_no_route_takes_the_requests_that_ask_for_permission() -> None:
     ]
 
 
+def test_the_function_redacts_where_that_is_wanted() -> None:
+    wanted = [
+        synthesised.resources("AWS::Lambda::Function")["Api/Function"]["Environment"]["Variables"]
+        for synthesised in (synthesise("prod"), with_all_options())
+    ]
+    assert [variables.get("RUNTALLY_REDACT") for variables in wanted] == [None, "rules"]
+
+
 def test_requests_reach_the_function_in_format_2(assembly: Assembly) -> None:
     assert only(assembly, "Api")["ProtocolType"] == "HTTP"
     (target,) = {

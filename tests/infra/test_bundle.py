@@ -38,6 +38,22 @@ def test_the_apis_holds_what_reads_otlp_besides(folder: Path, api_folder: Path) 
     assert size_of(api_folder) <= size_of(folder) + 2_500_000
 
 
+def test_the_one_that_redacts_holds_the_managed_rules_besides(api_folder: Path) -> None:
+    redacting = bundle.build("local", "redacting-api")
+    assert {path.name for path in redacting.iterdir()} - {p.name for p in api_folder.iterdir()} == {
+        "_yaml",
+        "certifi",
+        "charset_normalizer",
+        "detect_secrets",
+        "idna",
+        "requests",
+        "stdnum",
+        "urllib3",
+        "yaml",
+    }
+    assert size_of(redacting) <= size_of(api_folder) + 11_000_000
+
+
 def test_it_holds_our_code_and_what_that_imports_and_nothing_else(folder: Path) -> None:
     assert {path.name for path in folder.iterdir()} == ALLOWED
 
@@ -80,6 +96,7 @@ def test_dependencies_are_locked_with_hashes_and_without_boto3() -> None:
         ("functions.api.dead_jobs_handler", "functions"),
         ("functions.api.handler", "api"),
         ("runtally.otel.otlp_protobuf", "api"),
+        ("functions.api.handler, runtally.managed_rules", "redacting-api"),
     ],
 )
 def test_every_entry_point_starts_from_it_alone(

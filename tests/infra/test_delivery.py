@@ -15,6 +15,7 @@ def mappings(assembly: Assembly) -> dict[str, Properties]:
     assert set(found) == {
         "Ingest/Function/Messages",
         "Recount/Function/Messages",
+        "Erase/Function/Messages",
         "Summarize/Function/Stream",
         *(
             f"ServiceEntries/DeadJobs/Function/DeadLettersOf-{name}"
@@ -51,8 +52,11 @@ def test_a_failed_part_of_a_batch_is_not_deleted_with_the_rest(assembly: Assembl
 
 
 def test_messages_come_in_small_batches_at_once(assembly: Assembly) -> None:
-    for _, mapping in queues(assembly):
-        assert mapping["BatchSize"] == 10
+    for path, mapping in mappings(assembly).items():
+        if path.endswith("Stream"):
+            continue
+        # Erasing has a time budget of its own for each run.
+        assert mapping["BatchSize"] == (1 if path.startswith("Erase/") else 10)
         assert mapping.get("MaximumBatchingWindowInSeconds", 0) == 0
 
 
@@ -132,7 +136,9 @@ def test_a_burst_of_late_steps_costs_one_recount(assembly: Assembly) -> None:
     assert recounts["DelaySeconds"] == 5
 
 
-@pytest.mark.parametrize("name", ["Ingest", "Summarize", "Recount", "Api", "DeadJobs"])
+@pytest.mark.parametrize(
+    "name", ["Ingest", "Summarize", "Recount", "Erase", "Sweep", "Api", "DeadJobs"]
+)
 def test_functions_find_their_surroundings(name: str) -> None:
     """By the names under which their settings look, read by those settings themselves."""
     from functions.adapters import settings  # noqa: PLC0415
@@ -144,7 +150,7 @@ def test_functions_find_their_surroundings(name: str) -> None:
         if path.endswith(f"{name}/Function")
     )
     assert variables["POWERTOOLS_SERVICE_NAME"] == name.lower()
-    assert variables["POWERTOOLS_METRICS_NAMESPACE"] == "runtally"
+    assert variables["POWERTOOLS_METRICS_NAMESPACE"] == "runtally/dev"
     with pytest.MonkeyPatch.context() as environment:
         for variable, value in variables.items():
             environment.setenv(variable, text(value))

@@ -4,7 +4,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +24,7 @@ from tests.infra.assembly import (
     with_all_options,
 )
 
-# All of them cost nothing while nothing happens, apart from what is stored.
+# All of them cost nothing while nothing happens, apart from what is stored and what asks queues.
 PAID_BY_USE = {
     "AWS::ApiGatewayV2::Api",
     "AWS::ApiGatewayV2::Integration",
@@ -32,24 +34,35 @@ PAID_BY_USE = {
     "AWS::CloudFront::OriginAccessControl",
     "AWS::CloudFront::ResponseHeadersPolicy",
     "AWS::DynamoDB::GlobalTable",
+    "AWS::Events::Rule",
     "AWS::IAM::ManagedPolicy",
     "AWS::IAM::Policy",
     "AWS::IAM::Role",
+    "AWS::Lambda::EventInvokeConfig",
     "AWS::Lambda::EventSourceMapping",
     "AWS::Lambda::Function",
     "AWS::Lambda::LayerVersion",
     "AWS::Lambda::Permission",
     "AWS::Logs::LogGroup",
+    "AWS::Logs::QueryDefinition",
     "AWS::S3::Bucket",
     "AWS::S3::BucketPolicy",
+    "AWS::SNS::Subscription",
+    "AWS::SNS::Topic",
+    "AWS::SNS::TopicPolicy",
     "AWS::SQS::Queue",
     "AWS::SQS::QueuePolicy",
     "Custom::CDKBucketDeployment",
 }
 
+# By the month, some cents or dollars each: docs/operations.md has the bill.
+PAID_BY_THE_MONTH = {"AWS::CloudWatch::Alarm", "AWS::CloudWatch::Dashboard"}
+
 # Properties that turn a thing paid by use into one paid by the hour.
 ALWAYS_ON = {
     "KmsMasterKeyId",
+    "NatGatewayId",
+    "ProvisionedConcurrentExecutions",
     "ProvisionedConcurrencyConfig",
     "ProvisionedPollerConfig",
     "ProvisionedThroughput",
@@ -75,11 +88,30 @@ def our_functions(assembly: Assembly) -> dict[str, Properties]:
     return {path: each for path, each in functions.items() if path != DEPLOYS_THE_PAGE}
 
 
+def names_in(value: Any) -> Iterator[str]:
+    """Of all properties, however deep."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            yield name
+            yield from names_in(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from names_in(each)
+
+
 def test_nothing_is_always_on(assembly: Assembly) -> None:
+    """No NAT gateway, no cache node, no provisioned capacity or concurrency: no type and no
+    property that is not known to be free of them."""
     for template in assembly.templates:
         for resource in template["Resources"].values():
-            assert resource["Type"] in PAID_BY_USE
-            assert not ALWAYS_ON & set(resource.get("Properties", {}))
+            assert resource["Type"] in PAID_BY_USE | PAID_BY_THE_MONTH
+            assert not ALWAYS_ON & set(names_in(resource.get("Properties", {})))
+    by_the_month = [
+        template
+        for template in assembly.templates
+        if PAID_BY_THE_MONTH & {resource["Type"] for resource in template["Resources"].values()}
+    ]
+    assert by_the_month == ([] if assembly.settings.is_local else [assembly.observability])
     (table,) = resources_of(assembly.data, "AWS::DynamoDB::GlobalTable").values()
     assert table["BillingMode"] == "PAY_PER_REQUEST"
 
@@ -88,8 +120,9 @@ def test_no_resource_has_a_fixed_name(assembly: Assembly) -> None:
     """A fixed name stands in the way of a second stage, and of every replacement."""
     for template in assembly.templates:
         for resource in template["Resources"].values():
-            # These two name the function that they are for.
+            # These name the function that they are for.
             if resource["Type"] not in {
+                "AWS::Lambda::EventInvokeConfig",
                 "AWS::Lambda::EventSourceMapping",
                 "AWS::Lambda::Permission",
             }:
@@ -112,7 +145,7 @@ def test_every_function_logs_to_a_group_that_forgets(assembly: Assembly) -> None
 
 def test_functions_run_on_python_3_13_and_arm64(aws_assembly: Assembly) -> None:
     functions = our_functions(aws_assembly)
-    assert len(functions) == (5 if aws_assembly.settings.service_entries else 4)
+    assert len(functions) == (7 if aws_assembly.settings.service_entries else 6)
     for function in functions.values():
         assert function["Runtime"] == "python3.13"
         assert function["Architectures"] == ["arm64"]
@@ -132,12 +165,15 @@ def test_the_outputs_are_those_that_others_read(assembly: Assembly) -> None:
         "ServiceEntryDeadLetterUrls",
         "ServiceEntryQueueUrls",
     }
-    of_the_page = set() if assembly.settings.is_local else {"PageUrl"}
-    assert names == of_the_page | (of_entries if assembly.settings.service_entries else set()) | {
+    only_on_aws = set() if assembly.settings.is_local else {"AlarmTopicArn", "PageUrl"}
+    assert names == only_on_aws | (of_entries if assembly.settings.service_entries else set()) | {
         "ApiFunction",
         "ApiId",
         "ApiUrl",
         "BucketName",
+        "EraseFunction",
+        "ErasureDeadLetterUrl",
+        "ErasureQueueUrl",
         "EventQueueDeadLetterUrl",
         "EventQueueUrl",
         "IngestFunction",
@@ -147,6 +183,7 @@ def test_the_outputs_are_those_that_others_read(assembly: Assembly) -> None:
         "RetentionDays",
         "Stage",
         "SummarizeFunction",
+        "SweepFunction",
         "TableName",
         "WorkerAccessPolicyArn",
     }

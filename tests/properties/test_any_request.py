@@ -29,7 +29,10 @@ def api(*, refuses_more: bool) -> BaseSchema:
         # Half of the ids exist.
         "dictionaries": {name: {"values": [EXAMPLES[name]]} for name in PATH_TYPES},
         "parameters": {f"path.{n}": {"dictionary": n, "probability": 0.5} for n in PATH_TYPES},
-        "checks": {"positive_data_acceptance": {"enabled": not refuses_more}},
+        "checks": {
+            "positive_data_acceptance": {"enabled": not refuses_more},
+            "use_after_free": {"enabled": False},  # the receipt of a deletion outlives the run
+        },
         "phases": {"coverage": {"generate-duplicate-query-parameters": True}},
         "warnings": False,
     }
@@ -44,6 +47,8 @@ def statuses() -> Iterator[Seen]:
     seen: Seen = defaultdict(set)
     yield seen
     for operation in OPERATIONS:
+        if operation.name == "readDeletion":
+            continue  # the run of the examples is there, so it has no such receipt
         succeeded = operation.status in seen[operation.name]
         assert succeeded or not seen[operation.name], (operation.name, seen[operation.name])
 

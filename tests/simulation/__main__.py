@@ -89,7 +89,7 @@ def empty_cells(coverage: Counter[str]) -> list[str]:
     return [cell for cell in cells if not coverage[cell]]
 
 
-_SERVICES = frozenset({"dynamodb", "s3", "sqs"})
+_SERVICES = frozenset({"dynamodb", "events", "s3", "sqs"})
 
 if __name__ == "__main__":
     sys.exit(main())

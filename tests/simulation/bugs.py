@@ -2,25 +2,32 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any, Final
 from unittest import mock
 
-from functions.adapters import dynamodb_totals
+from functions.adapters import dynamodb_runs, dynamodb_totals, s3_versions
 from functions.adapters.dynamodb import DynamoDBTable, Refused
+from functions.adapters.dynamodb_deletions import DynamoDBTombstones
 from functions.adapters.dynamodb_runs import DynamoDBRunStore
+from functions.adapters.dynamodb_sweep import DynamoDBOpenRuns
 from functions.adapters.dynamodb_totals import DynamoDBTotalsStore
+from functions.adapters.eventbridge import EventBridgeBus
 from functions.adapters.s3 import S3ObjectStore
 from functions.core import caps, counts, items, keys
 from functions.core.changes import StepStored
 from functions.core.errors import Unavailable
 from functions.core.model import Outcome
 from functions.core.phases import summarize_steps
+from functions.erase.erase import Erase
 from functions.ingest import handler as ingest_handler
 from functions.ingest.record import RecordMessage
 from functions.summarize import handler as summarize_handler
 from functions.summarize import tally
 from functions.summarize.recount import Recount, Recounted
 from functions.summarize.tally import Tally
+from functions.sweep.sweep import Sweep
+from local import dead_letters, dead_letters_redrive
 from tests.simulation import sources
 
 type Planted = Callable[[], AbstractContextManager[object]]
@@ -114,10 +121,10 @@ def _recount_in_another_order(order: str) -> Callable[..., Recounted | None]:
         if order == "totals read last":
             live = self.totals.read_totals(run)
         summary = summarize_steps(steps, at_total=live.totals.agents_total)
-        self.totals.put_summary(run, summary)
+        stands = self.totals.put_summary(run, summary)
         if run.end and order == "marked afterwards":
             self.totals.mark_ended(run)
-        return Recounted(len(steps), 0)
+        return Recounted(len(steps), 0, run, summary, stands, False, 0, 0, frozenset())
 
     return recount
 
@@ -206,6 +213,25 @@ def _nothing_failed(process: Callable[..., Mapping[str, Any]]) -> Callable[..., 
     return bug
 
 
+# -- moving dead letters back ---------------------------------------------------------------------
+
+_as_it_was = dead_letters_redrive._as_it_was
+
+
+def _forgets_the_body(message: Any) -> Any:
+    """As if somebody sent what the list shows."""
+    return _as_it_was(message) | {"MessageBody": message["Body"][:64]}
+
+
+def _deleted_before_it_is_sent(self: Any, queue: Any, ids: Any, told: Any) -> Any:
+    sqs = self.stage.sqs
+    with dead_letters.browsing(sqs, queue.dead_letters_url, self.within_s) as browse:
+        for message in browse:
+            if message["MessageId"] in ids:
+                browse.delete(message)
+                sqs.send_message(QueueUrl=queue.url, **_as_it_was(message))
+
+
 def _without_its_tenant(run: Any, bucket: int = 0) -> str:
     key = f"PIPELINERUN#acme#{run.run_id}"
     return f"{key}#{bucket}" if bucket else key
@@ -220,6 +246,99 @@ def _refused_is_applied(self: Any, key: Any, expression: str, condition: str, va
         return _update(self, key, expression, condition, values)
     except Refused as refused:
         return refused.item or {}
+
+
+# -- the sweep ----------------------------------------------------------------------------------
+
+_settle_mark = DynamoDBOpenRuns._settle
+_mark_stale = DynamoDBOpenRuns.mark_stale
+_sweep_tells = Sweep._tell
+_sweep_marks = Sweep._mark
+
+
+def _marked_whatever_stands_there(self: Any, run: Any, expression: str, *given: Any) -> bool:
+    def update(key: Any, expression: str, condition: str, values: Any) -> Any:
+        used = {n: v for n, v in values.items() if n not in {":since", ":counted"}}
+        return _update(self._table, key, expression, "", used)
+
+    with mock.patch.object(self._table, "update", update):
+        return _settle_mark(self, run, expression, *given)
+
+
+def _stale_sets_ended(self: Any, run: Any, stale: Any) -> bool:
+    DynamoDBTotalsStore(self._table).mark_ended(run)
+    return _mark_stale(self, run, stale)
+
+
+def _marked_before_it_is_told(self: Any, verdicts: Any, swept: Any) -> Any:
+    for verdict in verdicts:
+        self._attempt(verdict, swept, _sweep_marks.__get__(self))
+    return _sweep_tells(self, verdicts, swept)
+
+
+def _told_or_not(self: Any, events: Any) -> list[Any]:
+    _publish(self, events)
+    return []
+
+
+_publish = EventBridgeBus.publish
+
+
+# -- deletion -----------------------------------------------------------------------------------
+
+_looked = Erase._looked
+_load_run = DynamoDBRunStore.load_run
+
+
+def _first_look_is_the_last(self: Any, *given: Any, **_: Any) -> Any:
+    return _looked(self, *given, clean=True)
+
+
+def _reads_past_the_tombstone(self: Any, ref: Any) -> Any:
+    run = _load_run(self, ref)
+    return run and replace(run, deleted=False)
+
+
+def _recounts_the_deleted(self: Any, ref: Any, *given: Any, **more: Any) -> Any:
+    load = type(self.totals).load_run
+
+    def alive(totals: Any, ref: Any) -> Any:
+        run = load(totals, ref)
+        return run and replace(run, deleted=False)
+
+    with mock.patch.object(type(self.totals), "load_run", alive):
+        return _recount(self, ref, *given, **more)
+
+
+_recount = Recount.__call__
+
+
+def _without_its_slash(run: Any) -> str:
+    return f"{keys.RUN_OBJECTS}{run.tenant_id}/{run.run_id}"
+
+
+def _hides_objects(self: Any, prefix: str) -> Iterator[tuple[int, int]]:
+    """Deleted without their versions, objects get a marker each, and stay below it."""
+    found = self._client.list_object_versions(Bucket=self._bucket, Prefix=prefix)
+    hidden = {each["Key"] for each in found["DeleteMarkers"]}
+    shown = sorted({each["Key"] for each in found["Versions"]} - hidden)
+    if shown:
+        unwanted = {"Objects": [{"Key": key} for key in shown]}
+        self._client.delete_objects(Bucket=self._bucket, Delete=unwanted)
+        yield len(shown), len(shown)
+
+
+def _counts_by_adding(self: Any, before: Any, after: Any) -> bool:
+    """Whatever stands there, and twice when the answer was lost."""
+    stands = self.load_deletion(before.ref)
+    more = {
+        name: getattr(stands, name) + getattr(after, name) - getattr(before, name)
+        for name in ("items", "objects", "versions")
+    }
+    return _note(self, stands, replace(after, **more, turn=stands.turn + 1))
+
+
+_note = DynamoDBTombstones.note
 
 
 def _all_pass(record: dict[str, Any]) -> bool:
@@ -270,11 +389,53 @@ BUGS: Final[Mapping[str, Planted]] = {
         summarize_handler, "min", max, create=True
     ),
     "run key without its tenant": _patched(keys, "run_partition", _without_its_tenant),
+    "dead letter deleted before it is sent": _patched(
+        dead_letters_redrive.Redrive, "move", _deleted_before_it_is_sent
+    ),
+    "dead letter moved back cut": _patched(dead_letters_redrive, "_as_it_was", _forgets_the_body),
+    "stale mark whatever stands there": _patched(
+        DynamoDBOpenRuns, "_settle", _marked_whatever_stands_there
+    ),
+    "stale run not recounted": _patched(Sweep, "_ask", lambda self, verdict, swept: None),
+    "stale mark sets ended": _patched(DynamoDBOpenRuns, "mark_stale", _stale_sets_ended),
+    "stale mark before it is told": _patched(Sweep, "_tell", _marked_before_it_is_told),
+    "stale mark stays": _patched(Sweep, "_take_off", lambda self, verdict, swept: None),
+    "events that were not taken are forgotten": _patched(EventBridgeBus, "publish", _told_or_not),
+    "no second look": _patched(Erase, "_looked", _first_look_is_the_last),
+    "ingest reads past the tombstone": _patched(
+        DynamoDBRunStore, "load_run", _reads_past_the_tombstone
+    ),
+    "tombstone without a condition in ingest": _patched(
+        dynamodb_runs, "LIVE", f"attribute_exists({keys.PARTITION})"
+    ),
+    "recount ignores the tombstone": _patched(Recount, "__call__", _recounts_the_deleted),
+    "prefix of objects without its slash": _patched(
+        s3_versions, "keys", mock.Mock(wraps=keys, objects_of_run=_without_its_slash)
+    ),
+    "objects hidden, not erased": _patched(s3_versions.S3Versions, "take_below", _hides_objects),
+    "receipt added to, whatever stands": _patched(DynamoDBTombstones, "note", _counts_by_adding),
     "filter lets own writes through": _patched(sources, "passes_filter", _all_pass),
 }
 """By name. `python -m tests.simulation --bugs` says which seed finds which."""
 
+_FAULTS: Final = {
+    "sweeps": 2,
+    "redrives": 0,
+    "deletes": 0,
+    "faults": 12,
+    "fault_rate": 0.1,
+    "badness": 0.0,
+}
+
+_DELETIONS: Final = {"deletes": 2, "sweeps": 0, "redrives": 0, "reads": 0, "rebuild": False}
+
 FOCUS: Final[Mapping[str, Mapping[str, Any]]] = {
+    # Only the one request that tells may fail, between the asking and the marking.
+    "stale mark before it is told": _FAULTS,
+    "events that were not taken are forgotten": _FAULTS,
+    "no second look": _DELETIONS,
+    "recount ignores the tombstone": _DELETIONS,
+    "receipt added to, whatever stands": _DELETIONS,
     # The end of the run never reaches summarize, so that the recount's own mark is the only one.
     "ended mark after the recount": {
         "poison_records": 1,

@@ -6,18 +6,21 @@ from typing import Any, cast
 from functions.adapters.attributes import from_attributes
 from functions.adapters.dynamodb import DynamoDBTable
 from functions.adapters.dynamodb_reading import DynamoDBRunReader
-from functions.api.runs import CallsWanted
-from functions.core import caps, counts, keys
+from functions.api.runs import CallsWanted, RunsWanted
+from functions.core import caps, counts, deletions, items, keys
+from functions.core.errors import NotFound
 from functions.core.keys import RunRef
 from local.reconciling import Reconcile
 from runtally import wire
 from tests import build, invariants
 from tests.memory_stage import DEAD_LETTERS, MemoryStage
+from tests.simulation import swept
+from tests.simulation.deleting import gone_for_good
 from tests.simulation.quiet import quiet
 from tests.simulation.scenario import Sent
-from tests.simulation.world import World
+from tests.simulation.world import SWEPT_AFTER_S, World
 
-_UNSURE = ("expires_at", "pointer", "at_total", "preview_full")
+_UNSURE = ("expires_at", "pointer", "stored_at", "at_total", "preview_full", items.STALE_COUNTED)
 """What may differ between equal histories: clocks, which message stored a line, bookkeeping."""
 
 
@@ -38,7 +41,12 @@ class AfterEach:
         while self._seen < len(stream):
             record = stream[self._seen]["dynamodb"]
             self._seen += 1
-            self._check(record["Keys"]["PK"]["S"], record["Keys"]["SK"]["S"])
+            sort = record["Keys"]["SK"]["S"]
+            if sort == keys.RUN:
+                swept.marked_only(record)
+                _stays_deleted(record)
+            if sort != keys.SWEEP:
+                self._check(record["Keys"]["PK"]["S"], sort)
 
     def _check(self, partition: str, sort: str) -> None:
         stage = self._world.stage
@@ -48,6 +56,8 @@ class AfterEach:
         item = from_attributes(attributes)
         run, _ = keys.parse_run_partition(partition)
         assert run in {sent.ref for sent in self._world.sent}, f"I8: {partition}"
+        if items.DELETED in (stage.item(run, keys.RUN) or {}):
+            return  # what comes and goes behind a tombstone
         if "pointer" in item:
             line = stage.line_behind(run, item["pointer"])
             assert wire.digest(line) == item["digest"], f"I6: {sort}"
@@ -71,21 +81,36 @@ class AfterEach:
             self._covered[whole] = covered
 
 
+def _stays_deleted(record: dict[str, Any]) -> None:
+    """I13: nothing takes a tombstone away, or puts anything of the run on it."""
+    old, new = record.get("OldImage", {}), record.get("NewImage", {})
+    if items.DELETED in old:
+        assert new.get(items.DELETED) == old[items.DELETED], "I13: the tombstone is gone"
+        changed = {name for name in old | new if old.get(name) != new.get(name)}
+        theirs = {deletions.RECEIPT, keys.OPEN_RUNS_PARTITION, keys.OPEN_RUNS_SORT}
+        assert changed <= theirs, f"I13: a tombstone was changed: {changed}"
+
+
 def at_rest(world: World) -> None:
-    """I1, I2, I3, I4, I5, I6, I7 and I12, after `run` and `repair`."""
+    """I1, I2, I3, I4, I5, I6, I7, I12 and I13, after `run` and `repair`."""
     stage = world.stage
     assert not world.reader.wrong, world.reader.wrong[0]
     invariants.caps_hold(stage)
-    poison = [letter for letter in stage.sqs.queues.get(DEAD_LETTERS, []) if letter.body]
-    refused = {letter.body for letter in poison}
+    letters = stage.sqs.queues.get(DEAD_LETTERS, [])
+    assert all(letter.attributes for letter in letters), "I1: a dead letter without a reason"
+    refused = {letter.body for letter in letters}
     assert not refused & {body for sent in world.sent for body in sent.bodies}, "I1: good, refused"
     if not world.stream.poisoned and not world.faults.happened:
         assert not world.stream.given_up, "I10: given up without a fault"
     for sent in world.sent:
+        if sent.ref in world.deleter.deleted:
+            gone_for_good(stage, world.deleter.receipt(sent.ref))
+            continue
         stored = _stored_once(stage, sent)
         if sent.conflicting:
             continue  # which body arrived first decides what there is to sum
         _exact(world, sent, stored)
+        swept.at_rest(world, sent)
         _confluent(stage, sent, calm_stage(sent), lost=world.stream.lost)
         if world.plan.rebuild:
             _confluent(stage, sent, rebuilt(stage, sent.ref), lost=world.stream.lost)
@@ -141,6 +166,13 @@ def calm_stage(sent: Sent) -> MemoryStage:
     body = build.body(*events.values(), run=sent.ref, buckets=sent.buckets)
     assert stage.ingest(body) == []
     stage.drain()
+    return _swept_late(stage)
+
+
+def _swept_late(stage: MemoryStage) -> MemoryStage:
+    stage.now_ns += SWEPT_AFTER_S * build.SECOND
+    stage.sweep()
+    stage.drain()
     return stage
 
 
@@ -155,7 +187,7 @@ def rebuilt(stage: MemoryStage, ref: RunRef) -> MemoryStage:
     head = wire.Head(v=1, tenant_id=ref.tenant_id, run_id=ref.run_id, buckets=buckets)
     assert fresh.ingest(wire.seal(head, lines)) == []
     fresh.drain()
-    return fresh
+    return _swept_late(fresh)
 
 
 def _confluent(stage: MemoryStage, sent: Sent, other: MemoryStage, *, lost: bool) -> None:
@@ -169,7 +201,8 @@ def _state(stage: MemoryStage, sent: Sent, *, lost: bool) -> dict[tuple[str, str
     left_out = {keys.PREVIEW}
     if lost:
         left_out.add(keys.TOTALS)
-    if not sent.ended:  # it has a summary only where somebody asked for a recount
+    run = stage.item(sent.ref, keys.RUN) or {}
+    if run["status"] == "running":  # a summary only where somebody asked for a recount
         left_out.add(keys.SUMMARY)
     return {
         key: {name: value for name, value in item.items() if name not in _UNSURE}
@@ -179,10 +212,25 @@ def _state(stage: MemoryStage, sent: Sent, *, lost: bool) -> dict[tuple[str, str
 
 
 def api_reads_back(world: World) -> None:
-    """I8, I9: what readers see at rest, with pages as small as they come."""
+    """I8, I9, I13: what readers see at rest, with pages as small as they come."""
     for sent in world.sent:
+        if sent.ref in world.deleter.deleted:
+            _hidden(world.stage, sent.ref)
+            continue
         run = world.stage.item(sent.ref, keys.RUN)
         assert run is not None
         page = world.stage.api.read_run(sent.ref, CallsWanted())
         found = [row.value.step_id for row in page.rows]  # type: ignore[attr-defined]
         assert found == sorted(step.step_id for step in sent.steps), "I9: the calls of a run"
+
+
+def _hidden(stage: MemoryStage, ref: RunRef) -> None:
+    """I13: in no list, and not to be read."""
+    stage.dynamodb.settle()
+    page = stage.api.list_runs(ref.tenant_id, RunsWanted(limit=100))
+    assert ref.run_id not in [row.value.run_id for row in page.rows], "I13: listed"  # type: ignore[attr-defined]
+    try:
+        stage.api.read_run(ref, CallsWanted())
+    except NotFound:
+        return
+    raise AssertionError("I13: a deleted run can be read")

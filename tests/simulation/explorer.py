@@ -80,6 +80,8 @@ def explore(
 def play(plan: Plan, explored: Explored, planted: Planted = nullcontext) -> Violation | None:
     """One schedule, from the first message to rest, repaired and looked at."""
     sent = scenario.draw(random.Random(plan.seed))  # noqa: S311 - reproducible is the point
+    if plan.deletes:
+        sent.append(scenario.neighbour(random.Random(plan.seed + 10)))  # noqa: S311
     world = World(plan, sent, explored.coverage)
     after_each = checks.AfterEach(world)
     violated: list[str] = []

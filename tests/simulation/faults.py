@@ -19,7 +19,9 @@ SLOW_DOWN: Final = "slow down"
 CONFLICT: Final = "conflict"
 
 _CONDITIONAL: Final = frozenset({"put_item", "update_item", "put_object"})
-_WRITES: Final = _CONDITIONAL | {"send_message"}
+_WRITES: Final = _CONDITIONAL | {
+    "send_message", "put_events", "batch_write_item", "delete_objects",
+}  # fmt: skip
 
 
 def kinds_of(label: str) -> tuple[str, ...]:
@@ -138,8 +140,10 @@ class Client:
 
 def _what(request: dict[str, Any]) -> str:
     """Which kind of item, object or queue: each is written by other code."""
-    if "RequestItems" in request:
+    if {"RequestItems", "Entries", "Delete"} & request.keys():
         return ""
+    if "Prefix" in request:
+        return f" {request['Prefix'].partition('/')[0]}"
     if "Item" in request or "Key" in request:
         key = request.get("Item") or request["Key"]
         if isinstance(key, str):

@@ -20,6 +20,7 @@ def quiet(stage: MemoryStage) -> MemoryStage:
     stage.ingest_parts = replace(stage.ingest_parts, telemetry=Quiet())
     stage.summarize_parts = replace(stage.summarize_parts, telemetry=Quiet())
     stage.recount_parts = replace(stage.recount_parts, telemetry=Quiet())
+    stage.sweep_parts = replace(stage.sweep_parts, telemetry=Quiet())
     stage.dead_jobs_parts = replace(stage.dead_jobs_parts, telemetry=Quiet())
     return stage
 
@@ -36,6 +37,7 @@ class Quiet(Telemetry):
         counts: Mapping[str, float],
         milliseconds: Mapping[str, Iterable[float]] | None = None,
         rejected: Iterable[str] = (),
+        about: Mapping[str, object] | None = None,
     ) -> None:
         for name, value in counts.items():
             self.sums[name] += int(value)

@@ -9,6 +9,7 @@ from tests import build
 from tests.build import SECOND, T0
 
 TENANTS = ("acme", "globex")
+PATIENCE_S = 100_000
 _TEXTS = ("", "x", "你好 🎉", "\u0000\u0001", "é" * 60)
 
 
@@ -51,11 +52,19 @@ def draw(rng: random.Random) -> list[Sent]:
     return [_run(rng, RunRef(tenant, "run-1")) for tenant in TENANTS[: rng.choice((1, 1, 1, 2))]]
 
 
+def neighbour(rng: random.Random) -> Sent:
+    """A run whose id begins as another's does."""
+    return _run(rng, RunRef(TENANTS[0], "run-10"))
+
+
 def _run(rng: random.Random, ref: RunRef) -> Sent:
     events: list[wire.Event] = [_step(rng, n) for n in range(1, rng.randint(2, 10))]
     events += [build.log(50 + n, *rng.choices(_TEXTS, k=2)) for n in range(rng.choice((0, 0, 1)))]
     for n in range(rng.choice((0, 1, 1, 2))):
-        events.append(build.started(T0 - n * SECOND, pipeline=f"pipeline {n}"))
+        # The earlier of two starts is the one that counts, and lets the run be silent for longer.
+        patience = PATIENCE_S if n else None
+        at = T0 - n * SECOND
+        events.append(build.started(at, pipeline=f"pipeline {n}", stale_after_s=patience))
     for n in range(rng.choice((0, 1, 1, 1, 2))):
         result = rng.choice((None, "done", "完" * 9))
         status = rng.choice(("succeeded", "failed", "cancelled"))

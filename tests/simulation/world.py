@@ -16,22 +16,30 @@ from functions.adapters.settings import (
     IngestSettings,
     RecountSettings,
     SummarizeSettings,
+    SweepSettings,
 )
 from functions.adapters.sqs import SqsRecountQueue
 from functions.api.handler import api_over
 from functions.core import caps
+from functions.core.errors import Unavailable
+from functions.core.turns import TURN_NS
 from functions.ingest import handler as ingest_handler
 from functions.summarize import handler as summarize_handler
 from functions.summarize import recount_handler, tally
-from tests.memory_stage import DEAD_LETTERS, EVENTS, NOW_NS, RECOUNTS, MemoryStage
+from functions.sweep import handler as sweep_handler
+from tests.memory_stage import DEAD_LETTERS, ERASURES, EVENTS, NOW_NS, RECOUNTS, MemoryStage
+from tests.simulation.deleting import Deleter
 from tests.simulation.faults import Faults, Network
 from tests.simulation.quiet import Quiet
 from tests.simulation.readers import Reader
+from tests.simulation.redriving import Redriver, partly_refused
 from tests.simulation.scenario import Sent
 from tests.simulation.sources import Message, Queue, Stream, Weather, in_sandbox
-from tests.simulation.tasks import Sandbox, Tasks
+from tests.simulation.tasks import Killed, Sandbox, Tasks
 
 _FIVE_MINUTES_NS = 300 * 10**9
+SWEPT_AFTER_S = 600
+"""When the last sweep comes: later than an hour, the deadline, after the last event."""
 _POISON_BODIES = ("{", "null", '{"v":1}', '{"v":2,"tenant_id":"acme","events":[]}')
 
 
@@ -54,7 +62,10 @@ class Plan:
     reads: int
     preview_entries: int
     recount_here: int
+    sweeps: int
     only: frozenset[int] | None = None
+    redrives: int = 0
+    deletes: int = 0
 
     @classmethod
     def of(
@@ -81,7 +92,10 @@ class Plan:
             reads=rng.choice((0, 0, 1, 2)),
             preview_entries=rng.choice((100, 100, 2, 3)),
             recount_here=rng.choice((2_000, 2_000, 2, 0)),
+            sweeps=rng.choice((0, 1, 2)),
             only=only,
+            redrives=rng.choice((0, 0, 1, 3)),
+            deletes=rng.choice((0, 0, 1, 2)),
         )
         return replace(plan, **focus)
 
@@ -108,6 +122,7 @@ class World:
         self._s3 = self.network.client("s3", self.stage.s3)
         self._failed_batches = self.network.client("s3", self.stage.failed_batches)
         self._sqs = self.network.client("sqs", self.stage.sqs)
+        self._events = self.network.client("events", self.stage.events)
         self._unsent: list[str] = []
         self._wire_functions()
         self._wire_sources()
@@ -115,11 +130,19 @@ class World:
             self._dynamodb,
             self._s3,
             self._sqs,
-            ApiSettings("t", "b", EVENTS, 365, {}),
+            ApiSettings("t", "b", EVENTS, 365, {}, ERASURES),
             lambda: NOW_NS,
         )
         reads = random.Random(plan.seed + 6)  # noqa: S311
         self.reader = Reader(api, self.tasks, reads, coverage, plan.reads)
+        self.deleter = Deleter(
+            self.tasks,
+            random.Random(plan.seed + 9),  # noqa: S311
+            self.weather,
+            self.stage,
+            (self._dynamodb, self._s3, self._sqs),
+            api,
+        )
 
     def _wire_functions(self) -> None:
         """Containers are reused from one invocation to the next; each has a clock of its own."""
@@ -130,7 +153,7 @@ class World:
                         self._dynamodb,
                         self._s3,
                         self._sqs,
-                        IngestSettings("t", "b", DEAD_LETTERS, 365),
+                        IngestSettings("t", "b", DEAD_LETTERS, 365, ERASURES),
                         self._clock(),
                     ),
                     steps=self.tasks.at_once,
@@ -141,18 +164,36 @@ class World:
             for _ in range(self.plan.containers)
         ]
         summarize = summarize_handler.summarize_over(
-            self._dynamodb, self._sqs, SummarizeSettings("t", RECOUNTS)
+            self._dynamodb, self._sqs, lambda: self._events, SummarizeSettings("t", RECOUNTS)
         )
         self.summarize_quiet = Quiet()
         self._summarize = replace(summarize, telemetry=self.summarize_quiet)
         recount = recount_handler.recount_over(
-            self._dynamodb, self._failed_batches, RecountSettings("t", "f")
+            self._dynamodb,
+            self._failed_batches,
+            lambda: self._events,
+            RecountSettings("t", "f"),
         )
         self._recount = replace(recount, telemetry=Quiet())
+        self._sweep_draw = random.Random(self.plan.seed + 8)  # noqa: S311
+        self._sweep_clock_s = 0
+        sweep = sweep_handler.sweep_over(
+            self._dynamodb,
+            self._sqs,
+            lambda: self._events,
+            SweepSettings("t", RECOUNTS, ERASURES, 365, TURN_NS // 10**9),  # a turn each time
+            lambda: NOW_NS + self._sweep_clock_s * 10**9,
+        )
+        at_once = replace(sweep.sweep, spread=self.tasks.at_once)
+        self._sweep = replace(sweep, sweep=at_once, telemetry=Quiet())
 
     def _wire_sources(self) -> None:
         self.events = Queue(
-            "ingest", self.tasks, self.weather, self._ingest_batch, lambda: bool(self._unsent)
+            "ingest",
+            self.tasks,
+            self.weather,
+            self._ingest_batch,
+            lambda: bool(self._unsent or self._redriver.active),
         )
         self.recounts = Queue(
             "recount", self.tasks, self.weather, self._recount_batch, self._may_still_count
@@ -167,6 +208,16 @@ class World:
             splits=self.plan.splits,
             poison=self.plan.poison_records,
             poison_ends=self.plan.poison_ends,
+        )
+        self._redriver = Redriver(
+            self.tasks,
+            random.Random(self.plan.seed + 7),  # noqa: S311
+            self.coverage,
+            self.stage.sqs,
+            self._sqs,
+            {"events": self.events, "recounts": self.recounts},
+            self.plan.redrives,
+            self._others_go_on,
         )
 
     # -- a schedule -----------------------------------------------------------------------------
@@ -184,6 +235,8 @@ class World:
             self._rng.choice(bodies) for _ in range(self._rng.choice((0, 0, 1, 3)))
         ]  # workers that did not get the answer
         bodies += self._rng.choices(_POISON_BODIES, k=self.plan.poison_messages)
+        if self.plan.redrives:
+            bodies.append(partly_refused(self._rng.choice(bodies)))
         self._rng.shuffle(bodies)
         self._unsent = bodies
         self.tasks.spawn(self._send)
@@ -192,7 +245,12 @@ class World:
         for _ in range(2):
             self.tasks.spawn(self.recounts.poll)
         self.stream.start()
+        if self.plan.redrives:
+            self.tasks.spawn(self._redriver.redrive_now_and_then)
         self.tasks.spawn(self._read)
+        self.deleter.start([sent.ref for sent in self.sent[: self.plan.deletes]])
+        for _ in range(self.plan.sweeps):
+            self.tasks.spawn(self._sweep_now_and_then)
         self.tasks.run()
 
     def _read(self) -> None:
@@ -201,6 +259,7 @@ class World:
 
     def repair(self) -> None:
         """What was given up is moved back; where stream records were lost, runs are recounted."""
+        self._redriver.hand_back()
         for queue in (self.events, self.recounts):
             for message in queue.dead:
                 self.coverage[f"weather/{queue.name} redriven"] += 1
@@ -216,6 +275,35 @@ class World:
             self.tasks.spawn(queue.poll)
         self.stream.start()
         self.tasks.run()
+        self._sweep_at_rest()
+        self.deleter.finish()
+
+    def _sweep_now_and_then(self) -> None:
+        """At any moment, by a clock that runs ahead or behind, and not always to its end."""
+        for _ in range(self._sweep_draw.randint(0, 120)):
+            self.tasks.pause()
+        self._sweep_clock_s = self._sweep_draw.randint(-300, SWEPT_AFTER_S)
+        if self._sweep_draw.random() < 0.5:
+            self.stage.dynamodb.settle()
+        left = [240_000] * self._sweep_draw.choice((1, 5, 1_000))
+        try:
+            in_sandbox(self.tasks, lambda: self._sweep_once(lambda: left.pop() if left else 0))
+        except (Unavailable, Killed) as end:
+            self.coverage[f"weather/sweep ended by {type(end).__name__}"] += 1
+        self._take_recounts()
+
+    def _sweep_at_rest(self) -> None:
+        """Twice: the first goes on where the last one stopped, the second comes by all."""
+        self._sweep_clock_s = SWEPT_AFTER_S
+        for _ in range(2):
+            self.stage.dynamodb.settle()
+            self._sweep_once(lambda: 240_000)
+            self._take_recounts()
+            self.tasks.spawn(self.recounts.poll)
+            self.tasks.run()
+
+    def _sweep_once(self, left_ms: Callable[[], int]) -> dict[str, Any]:
+        return dict(sweep_handler.process(left_ms, self._sweep))
 
     def _send(self) -> None:
         while self._unsent:
@@ -224,13 +312,20 @@ class World:
                 self.tasks.pause()
 
     def _may_still_store(self) -> bool:
-        return bool(self._unsent or self.events.waiting or self.events.in_flight)
+        return self._redriver.active or self._messages_are_left()
 
     def _may_still_count(self) -> bool:
+        return self._redriver.active or self._others_go_on()
+
+    def _messages_are_left(self) -> bool:
+        return bool(self._unsent or self.events.waiting or self.events.in_flight)
+
+    def _others_go_on(self) -> bool:
+        """All but the one who moves dead letters back, and who waits for this to end."""
         self._take_recounts()
         return bool(
             self.recounts.waiting
-            or self._may_still_store()
+            or self._messages_are_left()
             or self.stream.behind()
             or self.stream.in_flight
         )
@@ -251,7 +346,8 @@ class World:
 
     def _failed_of(self, work: Callable[[], dict[str, Any]]) -> set[str]:
         try:
-            answer = in_sandbox(self.tasks, work)
+            with self.deleter.quiet_time.writing():
+                answer = in_sandbox(self.tasks, work)
         finally:
             self._take_recounts()
         return {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}

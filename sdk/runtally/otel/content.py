@@ -21,6 +21,7 @@ _ROWS: Final = Rows(mapping.PAYLOAD)
 _NUMBERED: Final = re.compile(
     rf"({'|'.join(map(re.escape, mapping.NUMBERED))})\.([0-9].*)", re.DOTALL
 )
+_ADDRESS: Final = re.compile("@|%40")
 _Parts = dict[str, bytes]
 
 
@@ -167,11 +168,15 @@ def _encoded(value: object) -> bytes:
 
 
 def _unflattened(attributes: Attributes) -> dict[str, Any]:
-    """A copy with `llm.input_messages.0.message.role` and its like as lists of objects."""
+    """A copy with `llm.input_messages.0.message.role` and its like as lists of objects.
+
+    A name with an address in it stays whole, or redaction would find only pieces.
+    """
     flat: dict[str, Any] = {}
     trees: dict[str, dict[str, Any]] = {}
     for name, value in attributes.items():
-        if name.startswith(mapping.NUMBERED) and (match := _NUMBERED.fullmatch(name)):
+        match = _NUMBERED.fullmatch(name) if name.startswith(mapping.NUMBERED) else None
+        if match and not _ADDRESS.search(name):
             _plant(trees.setdefault(match[1], {}), match[2].split(".", _LEVELS), value)
         else:
             flat[name] = value

@@ -29,10 +29,30 @@ def test_counts_times_and_reasons(capsys: pytest.CaptureFixture[str]) -> None:
     assert batch["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "runtally"
     assert batch["_aws"]["CloudWatchMetrics"][0]["Dimensions"] == [["service"]]
     assert [(r["reason"], r["Rejected"]) for r in refusals] == [("too_old", [2]), ("not_json", [1])]
-    assert set(refusals[0]["_aws"]["CloudWatchMetrics"][0]["Dimensions"][0]) == {
-        "service",
-        "reason",
-    }
+    assert refusals[0]["_aws"]["CloudWatchMetrics"][0]["Dimensions"] == [
+        ["service"],
+        ["service", "reason"],
+    ]
+
+
+def test_what_a_batch_was_about_stands_on_its_line_once_and_is_no_metric(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Telemetry("summarize").emit({"Records": 1}, {"StepTime": range(150)}, about={"took_ms": 7})
+    first, last = published(capsys)
+    assert (len(first["StepTime"]), len(last["StepTime"])) == (100, 50)
+    assert ("took_ms" in first, last["took_ms"]) == (False, 7)
+    metrics = last["_aws"]["CloudWatchMetrics"][0]["Metrics"]
+    assert [metric["Name"] for metric in metrics] == ["StepTime", "Records"]
+
+
+def test_each_stage_has_a_namespace_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "runtally/dev")
+    Telemetry("ingest").emit({"Messages": 1})
+    (batch,) = published(capsys)
+    assert batch["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "runtally/dev"
 
 
 def test_nothing_is_published_when_nothing_happened(capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,6 +36,8 @@ FILES: dict[str, tuple[int, Callable[[Any], Any], Any]] = {
     "invoke": (202, lambda it: it["status"], "succeeded"),
     "read-invocation": (200, lambda it: (it["status"], it["result_bytes"]), ("succeeded", 300_003)),
     "send-events": (202, lambda it: it, {"accepted": 4, "refused_total": 0, "refused": []}),
+    "delete-run": (202, lambda it: (it["run_id"], it["status"]), (RUN, "running")),
+    "read-deletion": (404, lambda it: it["reason"], "not_found"),
     "openapi": (200, lambda it: it["openapi"], "3.1.0"),
 }  # fmt: skip
 
@@ -106,8 +108,8 @@ def test_a_parameter_is_the_text_that_it_says(client: HttpClient) -> None:
         ("POST", "/api/v1/pipeline-runs", 405, "GET"),
         ("POST", "/api/v1/openapi.json", 405, "GET"),
         ("GET", "/api/v1/events", 405, "POST"),
-        ("HEAD", f"/api/v1/pipeline-runs/{RUN}", 405, "GET"),
-        ("OPTIONS", f"/api/v1/pipeline-runs/{RUN}", 405, "GET"),
+        ("HEAD", f"/api/v1/pipeline-runs/{RUN}", 405, "DELETE, GET"),
+        ("OPTIONS", f"/api/v1/pipeline-runs/{RUN}", 405, "DELETE, GET"),
         ("PUT", f"/api/v1/pipeline-runs/{RUN}/result", 405, "GET"),
     ],
 )

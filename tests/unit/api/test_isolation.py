@@ -27,6 +27,7 @@ STEP = build.step(
     payload={CANARY: CANARY},
 )
 RUN = f"/pipeline-runs/{WATCHED.run_id}"
+DELETED = f"/pipeline-runs/{CANARY}-deleted"
 CALL = f"{RUN}/calls/{STEP.step_id}"
 INVOKE = "/service-entries/research/invocations"
 WANTED = json.dumps({"input": {"ask": CANARY}, "client_token": CANARY})
@@ -40,10 +41,11 @@ class Attempt:
     status: int
     query: dict[str, str] = field(default_factory=dict)
     body: str | None = None
+    method: str = ""
     shows: Callable[[Any], bool] = lambda answer: "reason" in answer
 
     def send(self, client: HttpClient) -> Answer:
-        method = "GET" if self.body is None else "POST"
+        method = self.method or ("GET" if self.body is None else "POST")
         return client.send(method, self.path, query=self.query, body=self.body)
 
 
@@ -64,7 +66,10 @@ class House:
             build.log(2, CANARY),
             build.ended(result=CANARY * 8_000, error=CANARY, status="failed"),
         )
-        self.record(build.started(build.T0 + 1), run=RunRef(WATCHED.tenant_id, f"{CANARY}-2"))
+        for other in ("2", "deleted"):
+            ref = RunRef(WATCHED.tenant_id, f"{CANARY}-{other}")
+            self.record(build.started(build.T0 + 1), run=ref)
+        assert self.owner.send("DELETE", DELETED).status == 202
         invocation = self.owner.send("POST", INVOKE, body=WANTED).json
         self.invocation_id: str = invocation["invocation_id"]
         answer = build.answer(self.invocation_id, CANARY * 40_000, error=CANARY)
@@ -107,6 +112,10 @@ class House:
             "readResult": [Attempt(f"{RUN}/result", 404)],
             "readPayload": [Attempt(f"{CALL}/payload", 404)],
             "readEvent": [Attempt(f"{CALL}/event", 404)],
+            "deleteRun": [Attempt(RUN, 404, method="DELETE")],
+            "readDeletion": [
+                Attempt(f"{DELETED}/deletion", 404),
+            ],
             "readInsights": [
                 Attempt("/insights", 200, {"view": "summary"}, shows=no_runs),
                 Attempt("/insights", 404, both),

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from functions.adapters.dynamodb import DynamoDBTable
+from functions.adapters.dynamodb_tenant_deletion import DynamoDBTenantData
 from functions.core import keys
 from functions.core.keys import RunRef
 from runtally import wire
@@ -487,6 +489,40 @@ def test_a_deleted_run_takes_nothing_more() -> None:
     assert (result.after_deletion, result.stored) == (2, 0)
     assert stage.dynamodb.items == before
     assert len(stage.s3.objects) == 1
+
+
+def deleted_tenant(stage: MemoryStage) -> None:
+    table = DynamoDBTable(stage.dynamodb, "t")  # type: ignore[arg-type]
+    DynamoDBTenantData(table).bury_tenant(RUN.tenant_id, stage.now_ns, 10**10)
+
+
+@pytest.mark.parametrize("first", [build.started(), build.step(1), build.ended()])
+def test_no_message_brings_a_deleted_tenant_back(first: wire.Event) -> None:
+    stage = MemoryStage()
+    deleted_tenant(stage)
+    before = dict(stage.dynamodb.items)
+    result = stage.ingest_parts.record(build.body(first, build.log(1, "x")))
+    assert (result.after_deletion, result.stored, result.whose) == (2, 0, RUN._asdict())
+    answer = build.answer_body(build.answer("f" * 32, "x" * 400_000))
+    refused = stage.ingest_parts.record(answer)
+    assert (refused.after_deletion, refused.refusals) == (1, ())
+    old = build.body(build.started(at=1))
+    assert stage.ingest_parts.record(old).after_deletion == 1
+    assert stage.dynamodb.items == before
+    assert stage.s3.objects == {}
+    assert stage.dead_letters() == []
+    neighbour = RUN._replace(tenant_id=f"{RUN.tenant_id}-2")
+    assert stage.ingest_parts.record(build.body(build.step(1), run=neighbour)).stored == 1
+
+
+def test_the_tenant_is_read_only_when_a_run_is_opened() -> None:
+    stage = MemoryStage()
+    reads = []
+    for number in (1, 2):
+        stage.calls.made.clear()
+        stage.ingest(build.body(build.step(number)))
+        reads.append(stage.calls.made.count("dynamodb.get_item"))
+    assert reads == [2, 1]
 
 
 def test_a_run_that_goes_on_for_long_is_kept_as_long_as_its_newest_step() -> None:

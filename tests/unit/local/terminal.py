@@ -9,7 +9,7 @@ from local.stage import Stage
 from runtally import wire
 from tests import build, command_line
 from tests.fakes.cloud import MemoryCloud
-from tests.memory_stage import RECOUNTS, MemoryStage
+from tests.memory_stage import DEAD_LETTERS, ERASURES, RECOUNTS, MemoryStage
 from tests.unit.local.test_stage import OUTPUTS
 
 
@@ -25,7 +25,13 @@ class Terminal:
             "sqs": self.memory.sqs,
             **clients,
         }
-        outputs = {**OUTPUTS, "ApiUrl": "https://api", "RecountQueueUrl": RECOUNTS}
+        outputs = {
+            **OUTPUTS,
+            "ApiUrl": "https://api",
+            "RecountQueueUrl": RECOUNTS,
+            "ErasureQueueUrl": ERASURES,
+            "EventQueueDeadLetterUrl": DEAD_LETTERS,
+        }
         self.stage = Stage.of_outputs(outputs, MemoryCloud(**given))
         self._capsys = capsys
 

@@ -64,6 +64,24 @@ def test_tenants_are_made_and_listed(terminal: Terminal) -> None:
     assert parse(listed[0]["created_at"]) <= parse(listed[1]["created_at"])
 
 
+def test_a_tenant_s_retention_is_set_shown_and_taken_back(terminal: Terminal) -> None:
+    stage_days = terminal.stage.retention_days
+    for days, said in (
+        (1, "1 day"),
+        (stage_days - 1, f"{stage_days - 1} days"),
+        (0, "the stage's"),
+    ):
+        assert f"is {said}." in terminal("tenants", "set", "acme", f"--retention-days={days}")[0]
+        assert said in terminal("tenants", "list")[0]
+        (listed,) = terminal.json("tenants", "list")
+        assert listed["retention_days"] == (days or None)
+    for days in (-1, stage_days):
+        with pytest.raises(LocalStageError, match="the stage's"):
+            terminal("tenants", "set", "acme", f"--retention-days={days}")
+    with pytest.raises(LocalStageError, match="no tenant nobody"):
+        terminal("tenants", "set", "nobody", "--retention-days=1")
+
+
 def test_a_new_key_is_all_that_standard_output_has_and_lets_its_tenant_in(
     terminal: Terminal,
 ) -> None:

@@ -3,20 +3,28 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
 from typing import Any
 
 import pytest
 
-from local import checks, doctor
+from functions.adapters.settings import SCHEMA_VERSION, VERSION
+from functions.core import keys
+from local import alarms, checks, doctor, skew
 from local.canary import Canary
 from local.checks import Finding
 from local.doctor import examine
 from local.stage import Stage
+from tests.build import RUN, SECOND, T0, ended, started, step
 from tests.fakes.calls import client_error
 from tests.fakes.cloud import MemoryCloud
 from tests.unit.local.terminal import Terminal
 from tests.unit.local.test_stage import OUTPUTS
 
+TOPIC = "arn:aws:sns:eu-west-1:1:t"
+HERE = {VERSION: version("runtally-stage"), SCHEMA_VERSION: "1"}
+FUNCTIONS = Stage.of_outputs({**OUTPUTS, "ApiUrl": ""}, MemoryCloud()).functions
 TLS = '{"Statement":[{"Effect":"Deny","Condition":{"Bool":{"aws:SecureTransport":"false"}}}]}'
 
 
@@ -45,6 +53,18 @@ def healthy_mapping(function: str) -> dict[str, Any]:
     return mapping
 
 
+def healthy_alarm(name: str) -> dict[str, Any]:
+    return {
+        "AlarmName": name,
+        "AlarmDescription": "docs/operations.md says what to do",
+        "ActionsEnabled": True,
+        "AlarmActions": [TOPIC],
+        "StateValue": "OK",
+        "StateReason": "because",
+        "StateUpdatedTimestamp": datetime(2026, 1, 2, 3, 4, tzinfo=UTC),
+    }
+
+
 @dataclass
 class Described:
     """A deployed stage as AWS describes it, healthy until a test makes it something else."""
@@ -65,9 +85,12 @@ class Described:
     mappings: dict[str, list[dict[str, Any]]] = field(
         default_factory=lambda: {
             name: [healthy_mapping(name)]
-            for name in ("ingest", "summarize", "recount", "dead-jobs")
+            for name in ("ingest", "summarize", "recount", "erase", "dead-jobs")
         }
     )
+    alarms: list[dict[str, Any]] = field(default_factory=lambda: [healthy_alarm(n) for n in "ab"])
+    subscriptions: list[str] = field(default_factory=lambda: ["arn:aws:sns:eu-west-1:1:t:1"])
+    told: dict[str, dict[str, str]] = field(default_factory=dict)
     queues: dict[str, dict[str, str]] = field(default_factory=dict)
     runtimes: dict[str, str] = field(default_factory=dict)
     http: dict[str, int | OSError] = field(
@@ -76,7 +99,8 @@ class Described:
     deny: str = ""
 
     def stage(self, name: str = "dev") -> Stage:
-        clients = {"dynamodb": self, "lambda": self, "sqs": self}
+        services = ("dynamodb", "lambda", "sqs", "cloudwatch", "sns")
+        clients = dict.fromkeys(services, self)
         outputs = {**OUTPUTS, "ApiUrl": "https://api", "Stage": name}
         return Stage.of_outputs(outputs, MemoryCloud(**clients))
 
@@ -102,7 +126,23 @@ class Described:
         return {"EventSourceMappings": self.mappings[request["FunctionName"]]}
 
     def get_function_configuration(self, **request: str) -> dict[str, Any]:
-        return {"Runtime": self.runtimes.get(request["FunctionName"], "python3.13")}
+        name = request["FunctionName"]
+        return {
+            "Runtime": self.runtimes.get(name, "python3.13"),
+            "Environment": {"Variables": self.told.get(name, HERE)},
+        }
+
+    def get_paginator(self, operation: str) -> Any:
+        """A thing a page, so that whoever reads the first page alone misses most."""
+        self.asked = operation
+        return self
+
+    def paginate(self, **request: str) -> list[dict[str, Any]]:
+        if self.asked == "list_subscriptions_by_topic":
+            assert request == {"TopicArn": TOPIC}
+            return [{"Subscriptions": [{"SubscriptionArn": arn}]} for arn in self.subscriptions]
+        assert (self.asked, request) == ("describe_alarms", {"AlarmNamePrefix": "runtally-dev-"})
+        return [{"MetricAlarms": [alarm]} for alarm in self.alarms]
 
     def get_queue_attributes(self, **request: Any) -> dict[str, Any]:
         attributes = self.queues.get(request["QueueUrl"].rpartition("/")[2], healthy_queue())
@@ -116,10 +156,12 @@ def found(described: Described, name: str = "dev") -> list[Finding]:
     in_order: list[checks.Check] = [
         checks.outputs,
         checks.versions,
+        skew.deployed_version,
         checks.table,
         checks.event_sources,
         checks.queue_policies,
         checks.dead_letters,
+        alarms.alarms,
         checks.http_api(described.fetch),
     ]
     return list(checks.findings(described.stage(name), iter(in_order)))
@@ -127,7 +169,7 @@ def found(described: Described, name: str = "dev") -> list[Finding]:
 
 def test_a_healthy_stage_has_nothing_wrong() -> None:
     findings = found(Described())
-    assert len(findings) == 18
+    assert len(findings) == 24
     assert [finding for finding in findings if not finding.ok or finding.advice] == []
 
 
@@ -135,7 +177,7 @@ def test_the_local_stage_says_what_it_cannot_look_at() -> None:
     queues = {name: healthy_queue() | {"Policy": "{}"} for name in ("events", "recounts")}
     findings = found(Described(ttl={}, recovery="DISABLED", queues=queues), "local")
     skipped = [finding.check for finding in findings if finding.ok is None]
-    assert skipped == ["expiry", "point-in-time recovery"]
+    assert skipped == ["expiry", "point-in-time recovery", "alarms"]
     assert all(finding.ok is not False for finding in findings)
 
 
@@ -173,7 +215,7 @@ def queue(name: str, **to: str) -> Callable[[Described], None]:
             "destination",
         ),
         (queue("events", RedrivePolicy=""), "queue of events", "no dead-letter queue"),
-        (queue("research", Policy="{}"), "queue of research", "without TLS"),
+        (queue("research", Policy="{}"), "queue of jobs/research", "without TLS"),
         (
             queue("recounts-dead", ApproximateNumberOfMessages="1200"),
             "dead letters of recounts",
@@ -187,6 +229,36 @@ def queue(name: str, **to: str) -> Callable[[Described], None]:
             "no route",
         ),
         (change(lambda d: d.runtimes, ingest="python3.12"), "versions", "python3.12"),
+        (change(lambda d: d.__dict__, alarms=[]), "alarms", "there are none"),
+        (change(lambda d: d.alarms[1], ActionsEnabled=False), "alarm b", "actions are off"),
+        (change(lambda d: d.alarms[1], AlarmActions=[]), "alarm b", "tells nobody"),
+        (change(lambda d: d.alarms[1], StateValue="ALARM"), "alarm b", "gone off: because"),
+        (
+            change(lambda d: d.alarms[1], StateValue="INSUFFICIENT_DATA"),
+            "alarm b",
+            "no figures since 2026-01-02 03:04 UTC",
+        ),
+        (change(lambda d: d.__dict__, subscriptions=[]), "subscriptions of t", "0 confirmed of 0"),
+        (
+            change(lambda d: d.__dict__, subscriptions=["PendingConfirmation"]),
+            "subscriptions of t",
+            "0 confirmed of 1",
+        ),
+        (
+            change(lambda d: d.told, ingest=HERE | {VERSION: "0.0.1"}),
+            "deployed version",
+            "0.0.1, schema 1: ingest",
+        ),
+        (
+            change(lambda d: d.told, **dict.fromkeys(FUNCTIONS, HERE | {SCHEMA_VERSION: "2"})),
+            "deployed version",
+            "schema 2; this command line is",
+        ),
+        (
+            change(lambda d: d.told, **{name: {} for name in FUNCTIONS}),
+            "deployed version",
+            "unknown, schema unknown",
+        ),
         (change(lambda d: d.__dict__, deny="not authorized: x"), "table", "not authorized: x"),
     ],
 )
@@ -300,3 +372,22 @@ def test_a_line_a_check_and_the_exit_code(
     assert f"{'✓' if ok else '–' if ok is None else '✗'} two  [x]\n    Mend it." in shown
     assert doctor.report(iter(findings), as_json=True) == code
     assert f'"ok":{str(ok is not False).lower()}' in capsys.readouterr().out
+
+
+def test_a_new_alarm_without_figures_is_no_fault_yet() -> None:
+    fresh = healthy_alarm("a") | {"StateValue": "INSUFFICIENT_DATA"}
+    described = Described(alarms=[fresh | {"StateUpdatedTimestamp": datetime.now(UTC)}])
+    assert all(finding.ok for finding in found(described))
+
+
+@pytest.mark.parametrize(("schema", "ok"), [(1, True), (2, False)])
+def test_items_of_a_newer_schema_are_found(terminal: Terminal, schema: int, ok: bool) -> None:
+    (nothing,) = skew.schema_of_items(terminal.stage)
+    assert nothing.ok is None
+    terminal.record("old", started(T0), step(1), ended())
+    terminal.record("new", started(T0 + SECOND), step(2), ended())
+    newest = keys.item_of_run(RUN._replace(run_id="new"), keys.SUMMARY)
+    terminal.memory.dynamodb.items[newest]["v"] = {"N": str(schema)}
+    (finding,) = skew.schema_of_items(terminal.stage)
+    assert (finding.ok, bool(finding.advice)) == (ok, not ok)
+    assert finding.said.startswith(f"{schema},")

@@ -17,9 +17,13 @@ OUTPUTS = {
     "EventQueueDeadLetterUrl": "http://127.0.0.1:1/0/events-dead",
     "RecountQueueUrl": "http://127.0.0.1:1/0/recounts",
     "RecountDeadLetterUrl": "http://127.0.0.1:1/0/recounts-dead",
+    "ErasureQueueUrl": "http://127.0.0.1:1/0/erasures",
+    "ErasureDeadLetterUrl": "http://127.0.0.1:1/0/erasures-dead",
     "IngestFunction": "ingest",
     "SummarizeFunction": "summarize",
     "RecountFunction": "recount",
+    "EraseFunction": "erase",
+    "SweepFunction": "sweep",
     "ApiId": "0123abcd",
     "ApiFunction": "api",
     "DeadJobsFunction": "dead-jobs",
@@ -36,7 +40,9 @@ def test_a_stage_is_made_of_the_outputs() -> None:
     assert stage.table_name == "table"
     assert stage.event_queue_dead_letter_url.endswith("/events-dead")
     assert stage.retention_days == 3650
-    assert stage.functions == ("ingest", "summarize", "recount", "api", "dead-jobs")
+    assert stage.functions == (
+        "ingest", "summarize", "recount", "erase", "sweep", "api", "dead-jobs",
+    )  # fmt: skip
     assert stage.api_url == "http://127.0.0.1:1/_aws/execute-api/0123abcd/$default"
 
 
@@ -44,7 +50,7 @@ def test_a_stage_may_have_no_service_entries() -> None:
     of_entries = {"DeadJobsFunction", "ServiceEntryQueueUrls", "ServiceEntryDeadLetterUrls"}
     others = {name: value for name, value in OUTPUTS.items() if name not in of_entries}
     stage = Stage.of_outputs(others, ACCESS)
-    assert stage.functions == ("ingest", "summarize", "recount", "api")
+    assert stage.functions == ("ingest", "summarize", "recount", "erase", "sweep", "api")
     assert stage.service_entry_queue_urls == stage.service_entry_dead_letter_urls == "{}"
 
 

@@ -134,7 +134,7 @@ def test_runs_up_to_2000_steps_are_recounted_here_larger_ones_through_the_queue(
         stage.ingest(build.body(*(build.step(n) for n in range(1, steps + 1)), build.ended()))
         stage.summarize(stage.new_stream_records())
         assert (stage.item(RUN, keys.SUMMARY) is not None) == here
-        asked = {"tenant_id": "acme", "run_id": "run-1", "agents_total": steps}
+        asked = {"tenant_id": "acme", "run_id": "run-1", "announce": True}
         assert requests(stage) == ([] if here else [asked])
         assert (stage.item(RUN, keys.TOTALS) or {})["ended"]
 

@@ -73,10 +73,8 @@ export interface Window {
 
 const NARROWEST = 6;
 
-/**
- * What lies in the window. Neighbours that together would be narrower than six pixels are one: over
- * 3,000 blocks ECharts draws in layers of their own, and a frame takes three times as long.
- */
+/** What lies in the window. Neighbours that together would be narrower than six pixels are one, so
+ * that a lane has few blocks however many calls it has. */
 export function blocksIn(lanes: Lanes, { from, to, pixels, firstLane, lastLane }: Window): Block[] {
   const pixel = (to - from) / Math.max(1, pixels);
   const blocks: Block[] = [];

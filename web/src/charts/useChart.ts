@@ -15,11 +15,6 @@ export function useChart(): [RefObject<HTMLDivElement | null>, ECharts | null] {
     setChart(made);
     return () => {
       observer.disconnect();
-      // A large chart is painted over many frames, and one of them may be to come: nothing but
-      // another painting, here of nothing, makes it give up.
-      const canvas = made.getZr();
-      canvas.clear();
-      canvas.refreshImmediately(true);
       made.dispose();
     };
   }, []);

@@ -1,12 +1,14 @@
+import type { ElementEvent } from "echarts";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { type Block, blocksIn, lanesOf } from "../calls/lanes";
+import { lanesOf } from "../calls/lanes";
 import type { CallSet, Row } from "../calls/rows";
 import { useColours } from "../charts/colours";
 import { Tip, type TipState } from "../charts/Tip";
 import { useChart } from "../charts/useChart";
 import { counted } from "../text/counts";
 import { duration } from "../text/times";
-import { AXIS, callsOf, lanesSeen, layoutOf, linesOn, optionOf } from "./timeline-option";
+import { CALLS, optionOf } from "./timeline-option";
+import { AXIS, layoutOf, linesOn, pictureOf } from "./timeline-picture";
 
 interface Props {
   rows: readonly Row[];
@@ -18,6 +20,11 @@ interface Zoom {
   start: number;
   end: number;
 }
+
+/** ECharts stops every wheel, also those that it does nothing with. */
+const keepScrolling = (event: WheelEvent) => {
+  if (!event.ctrlKey) event.stopPropagation();
+};
 
 /** A canvas cannot be read aloud: the same calls are in the tree and in the table. */
 export default function Timeline({ rows, set, open }: Props) {
@@ -32,38 +39,32 @@ export default function Timeline({ rows, set, open }: Props) {
   opening.current = open;
 
   useEffect(() => {
-    if (!chart || !rows.length) return;
-    const at = (part: number) => set.from + (ms * part) / 100;
-    const scrolled = chart.getDom().parentElement;
-    let blocks: Block[] = [];
-    const draw = () => {
-      const top = scrolled?.scrollTop ?? 0;
-      const seen = lanesSeen(layout, top, top + (scrolled?.clientHeight ?? layout.height));
-      const [from, to] = [at(zoom.current.start), at(zoom.current.end)];
-      blocks = blocksIn(lanes, { from, to, pixels: chart.getWidth(), ...seen });
-      chart.setOption(
-        { series: [callsOf(blocks, layout, set.from, colours)] },
-        { lazyUpdate: true },
-      );
-    };
+    const scroller = chart?.getDom().closest(".scroller");
+    if (!chart || !scroller || !rows.length) return;
+    const scrolled = () => scroller.scrollTop;
+    const picture = pictureOf({ lanes, layout, from: set.from, ms, colours, scrolled });
     chart.resize();
-    chart.setOption(optionOf(lanes, layout, ms, colours), { replaceMerge: ["series"] });
+    chart.setOption(optionOf(picture, ms, colours), { replaceMerge: ["series"] });
     chart.dispatchAction({ type: "dataZoom", ...zoom.current });
-    draw();
-    chart.on("datazoom", () => {
+    const onZoom = () => {
+      setTip(null);
       const [shown] = (chart.getOption() as { dataZoom: Zoom[] }).dataZoom;
       if (shown) zoom.current = { start: shown.start, end: shown.end };
-      draw();
-    });
-    chart.on("mousemove", ({ dataIndex, event }) => {
-      const block = blocks[dataIndex];
-      const { offsetX: x = 0, offsetY: y = 0 } = event ?? {};
+    };
+    const onScroll = () => {
+      setTip(null);
+      chart.setOption({ series: [CALLS] }, { lazyUpdate: true });
+    };
+    const canvas = chart.getZr();
+    const onMove = ({ offsetX: x, offsetY: y, event }: ElementEvent) => {
+      const dragged = "buttons" in event && event.buttons > 0;
+      const block = dragged ? undefined : picture.blockAt(x, y);
+      canvas.setCursorStyle(block ? "pointer" : "default");
       setTip(block ? { lines: linesOn(block), x, y, width: chart.getWidth() } : null);
-    });
-    chart.on("mouseout", () => setTip(null));
-    chart.on("globalout", () => setTip(null));
-    chart.on("click", ({ dataIndex }) => {
-      const block = blocks[dataIndex];
+    };
+    const onOut = () => setTip(null);
+    const onClick = ({ offsetX: x, offsetY: y }: ElementEvent) => {
+      const block = picture.blockAt(x, y);
       if (!block) return;
       if (block.calls === 1) return opening.current(block.first.call.step_id);
       const margin = (block.end - block.start) * 0.1;
@@ -71,12 +72,18 @@ export default function Timeline({ rows, set, open }: Props) {
       const start = Math.max(0, part(block.start - margin));
       const end = Math.min(100, part(block.end + margin));
       chart.dispatchAction({ type: "dataZoom", start, end });
-    });
-    scrolled?.addEventListener("scroll", draw, { passive: true });
+    };
+    chart.on("datazoom", onZoom);
+    canvas.on("mousemove", onMove);
+    canvas.on("globalout", onOut);
+    canvas.on("click", onClick);
+    scroller.addEventListener("scroll", onScroll, { passive: true });
     return () => {
-      scrolled?.removeEventListener("scroll", draw);
-      for (const name of ["datazoom", "click", "mousemove", "mouseout", "globalout"])
-        chart.off(name);
+      scroller.removeEventListener("scroll", onScroll);
+      chart.off("datazoom", onZoom);
+      canvas.off("mousemove", onMove);
+      canvas.off("globalout", onOut);
+      canvas.off("click", onClick);
     };
   }, [chart, lanes, layout, set, ms, colours, rows]);
 
@@ -104,14 +111,13 @@ export default function Timeline({ rows, set, open }: Props) {
         </span>
       </div>
       {!rows.length && <p class="empty">No call to show.</p>}
-      <div class="scroller timeline" hidden={!rows.length}>
-        <div
-          ref={element}
-          role="img"
-          aria-label={label}
-          style={{ height: layout.height + AXIS + 4 }}
-        />
-        <Tip tip={tip} />
+      <div class="scroller timeline" hidden={!rows.length} onWheelCapture={keepScrolling}>
+        <div style={{ height: layout.height + AXIS + 4 }}>
+          <div class="in-view">
+            <div ref={element} role="img" aria-label={label} />
+            <Tip tip={tip} />
+          </div>
+        </div>
       </div>
     </>
   );
