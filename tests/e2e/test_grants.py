@@ -65,8 +65,8 @@ def without(stage: Stage, function: str, action: str, resource: str) -> Iterator
     role_name = role.rpartition("/")[2]
     (policy_name,) = iam.list_role_policies(RoleName=role_name)["PolicyNames"]
     policy = iam.get_role_policy(RoleName=role_name, PolicyName=policy_name)["PolicyDocument"]
-    lesser = policy | {"Statement": [_less(s, action, resource) for s in policy["Statement"]]}
-    assert lesser != policy
+    denied = {"Effect": "Deny", "Action": action, "Resource": _granted(policy, action, resource)}
+    lesser = policy | {"Statement": [*policy["Statement"], denied]}
 
     def put(document: dict[str, Any]) -> None:
         iam.put_role_policy(
@@ -80,14 +80,17 @@ def without(stage: Stage, function: str, action: str, resource: str) -> Iterator
         put(policy)
 
 
-def _less(statement: dict[str, Any], action: str, resource: str) -> dict[str, Any]:
-    actions, resources = (_listed(statement[name]) for name in ("Action", "Resource"))
-    if action not in actions or not any(resource in name for name in resources):
-        return statement
-    assert len(actions) == 1 or all(resource in name for name in resources)
-    if len(actions) > 1:
-        return statement | {"Action": [name for name in actions if name != action]}
-    return statement | {"Effect": "Deny"}
+def _granted(policy: dict[str, Any], action: str, resource: str) -> list[str]:
+    """The resources named so that the policy grants the action on."""
+    granted = [
+        name
+        for statement in policy["Statement"]
+        if action in _listed(statement["Action"])
+        for name in _listed(statement["Resource"])
+        if resource in name
+    ]
+    assert granted
+    return granted
 
 
 def _listed(value: str | list[str]) -> list[str]:
