@@ -113,15 +113,26 @@ class DynamoDBTable:
         """All items of a partition whose sort key begins so, or those behind `after`, in order
         (strongly consistent); at most `limit` a request, which is made as they are taken."""
         span = Span(partition, *keys.beginning_with(prefix))
-        last: Mapping[str, str] | None = None
-        if after:
-            last = {keys.PARTITION: partition, keys.SORT: after}
+        last = {keys.PARTITION: partition, keys.SORT: after} if after else None
+        for found in self.pages(span, after=last, attributes=attributes, limit=limit):
+            yield from found
+
+    def pages(
+        self,
+        span: Span,
+        *,
+        after: Mapping[str, str] | None = None,
+        limit: int | None = None,
+        attributes: Sequence[str] = (),
+    ) -> Iterator[list[Item]]:
+        """The items of a span, as many at a time as one request brings; each request is made when
+        its page is taken."""
         while True:
-            page = self.page(span, after=last, attributes=attributes, limit=limit)
-            yield from page.items
+            page = self.page(span, after=after, limit=limit, attributes=attributes)
+            yield page.items
             if page.last is None:
                 return
-            last = page.last
+            after = page.last
 
     def page(
         self,

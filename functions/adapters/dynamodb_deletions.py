@@ -1,6 +1,6 @@
 """Tombstones, and the items behind them."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import batched
 from typing import Final
 
@@ -98,16 +98,10 @@ class DynamoDBItemsOfRun:
 
     def _take(self, partition: str) -> Iterator[int]:
         span = Span(partition, *_ALL)
-        after: Mapping[str, str] | None = None
-        while True:
-            page = self._table.page(
-                span, after=after, limit=_ITEMS_A_PART, attributes=(keys.PARTITION, keys.SORT)
-            )
-            found = [ItemKey(item[keys.PARTITION], item[keys.SORT]) for item in page.items]
+        only_keys = (keys.PARTITION, keys.SORT)
+        for listed in self._table.pages(span, limit=_ITEMS_A_PART, attributes=only_keys):
+            found = [ItemKey(item[keys.PARTITION], item[keys.SORT]) for item in listed]
             yield from self._delete([key for key in found if key.sort != keys.RUN])
-            if page.last is None:
-                return
-            after = page.last
 
     def _delete(self, found: Sequence[ItemKey]) -> Iterator[int]:
         """How many are gone; then, if some are not, the failure."""

@@ -89,15 +89,9 @@ class DynamoDBOpenRuns:
     def unfinished_before(self, shard: int, until: int) -> Iterator[UnfinishedDeletion]:
         """As core.ports.UnfinishedDeletions."""
         span = Span(*keys.deletions_before(shard, until), index=keys.OPEN_RUNS)
-        after: Mapping[str, str] | None = None
-        while True:
-            page = self._table.page(span, after=after)
-            for item in page.items:
-                listed = keys.parse_unfinished_deletion(item[keys.OPEN_RUNS_SORT])
-                yield UnfinishedDeletion(*listed)
-            if page.last is None:
-                return
-            after = page.last
+        for listed in self._table.pages(span):
+            for item in listed:
+                yield UnfinishedDeletion(*keys.parse_unfinished_deletion(item[keys.OPEN_RUNS_SORT]))
 
     def load_place(self) -> Place:
         item = self._table.get(keys.sweep_item()) or {}

@@ -1,6 +1,6 @@
 """What a tenant has in the table, for deleting it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import batched
 from typing import Final
 
@@ -23,11 +23,11 @@ class DynamoDBTenantData:
 
     def delete_keys(self, tenant_id: str) -> int:
         listed = Span(*keys.all_api_keys(tenant_id), index=keys.BY_TENANT)
-        return sum(self._delete(page) for page in self._pages(listed))
+        return sum(self._delete(page) for page in self._table.pages(listed))
 
     def runs_of_tenant(self, tenant_id: str) -> Iterator[RunRef]:
         listed = Span(*keys.runs_between(tenant_id, 0, _EVER), index=keys.BY_TENANT)
-        for page in self._pages(listed):
+        for page in self._table.pages(listed):
             for item in page:
                 yield keys.parse_run_partition(item[keys.PARTITION])[0]
 
@@ -35,7 +35,7 @@ class DynamoDBTenantData:
         return sum(
             keys.parse_run_partition(item[keys.PARTITION])[0].tenant_id == tenant_id
             for shard in range(keys.OPEN_RUN_SHARDS)
-            for page in self._pages(Span(*keys.deletions_before(shard, _EVER), index="GSI2"))
+            for page in self._table.pages(Span(*keys.deletions_before(shard, _EVER), index="GSI2"))
             for item in page
         )
 
@@ -59,15 +59,6 @@ class DynamoDBTenantData:
             self._table.put(tombstone, known, {f":{VERSION}": SCHEMA_VERSION})
         except Refused as refused:
             refuse_newer(refused.item or {})
-
-    def _pages(self, span: Span) -> Iterator[list[Item]]:
-        after: Mapping[str, str] | None = None
-        while True:
-            page = self._table.page(span, after=after)
-            yield page.items
-            if page.last is None:
-                return
-            after = page.last
 
     def _delete(self, found: Sequence[Item]) -> int:
         for batch in batched(found, KEYS_A_DELETE, strict=False):

@@ -1,6 +1,6 @@
 """The items of tenants and their API keys; what the index lists is read from the table itself."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from functions.adapters.dynamodb import NOT_THERE, DynamoDBTable, Refused, Span
 from functions.core import keys, tenants
@@ -90,15 +90,10 @@ class DynamoDBTenants:
     ) -> Iterator[Item]:
         """What the index lists between two keys, in its order, as it stands in the table now."""
         span = Span(*bounds, index=keys.BY_TENANT, newest_first=newest_first)
-        after: Mapping[str, str] | None = None
-        while True:
-            page = self._table.page(span, after=after)
-            wanted = [ItemKey(item[keys.PARTITION], item[keys.SORT]) for item in page.items]
+        for listed in self._table.pages(span):
+            wanted = [ItemKey(item[keys.PARTITION], item[keys.SORT]) for item in listed]
             found = self._table.get_many(wanted, consistent=True)
             yield from (found[key] for key in wanted if key in found)
-            if page.last is None:
-                return
-            after = page.last
 
 
 def _parsed(item: Item) -> Tenant | NewerSchema:
