@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test prove check test-large fmt bundle page samples pictures screenshots prices integrations setup clean
+.PHONY: help demo test prove check test-large fmt bundle page samples pictures screenshots prices integrations performance profiles setup clean
 
 # scripts/setup writes down which uv and which Python it found.
 ENVIRONMENT := build/environment.sh
@@ -60,6 +60,14 @@ prices: setup ## Bring the newest genai-prices and make the price table of the l
 
 integrations: setup ## Run the recipes of docs/integrations.md: each framework, against a scripted model
 	@$(RUN) pytest tests/integrations
+
+performance: setup ## Measure everything, half an hour on an idle machine, and draw docs/performance.md's plots
+	@mkdir -p build
+	@$(RUN) python -m benchmarks --json > build/benchmarks.json
+	@$(WITH) "$$UV" run --quiet --script benchmarks/plots.py build/benchmarks.json docs/pictures
+
+profiles: setup ## Draw the flame graphs of docs/performance.md anew
+	@$(RUN) python -m benchmarks.flames docs/pictures
 
 setup: ## Bring uv, Python packages and the CDK command line; say what is missing
 	@scripts/setup $(ENVIRONMENT)

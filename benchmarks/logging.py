@@ -1,40 +1,29 @@
-"""What logs and metrics cost a million steps: `python -m benchmarks.logging [--json]`.
+"""What logs and metrics cost a million steps: `python -m benchmarks logging`.
 
 Bytes are those that the real handlers print, over the fakes of AWS, with what Lambda adds and what
 CloudWatch counts for each line. They are set against what the pipeline itself costs: requests to
 SQS, S3 and DynamoDB as they were made, and Lambda by its requests alone, so that its share can only
-be smaller than shown. Prices of us-east-1, in dollars.
+be smaller than shown.
 """
 
-import argparse
 import contextlib
 import io
 import json
 import os
-import sys
 from typing import Any, Final, NamedTuple
 
 os.environ |= {"POWERTOOLS_LOG_LEVEL": "INFO", "POWERTOOLS_METRICS_NAMESPACE": "runtally/prod"}
 os.environ.pop("POWERTOOLS_METRICS_DISABLED", None)
 
+from benchmarks import aws_prices
 from tests import build, emf, happenings
 from tests.event_files import event
 from tests.infra.assembly import with_all_options
 from tests.infra.idle_bill import idle_by_stack
 from tests.memory_stage import MemoryStage
 
-GB_OF_LOG: Final = 0.50
-CUSTOM_METRIC: Final = 0.30
-"""A month in which it is published all the time; less, by the hour, when it is not."""
-SQS_REQUEST: Final = 0.40e-6
-S3_PUT: Final = 5.00e-6
-WRITE_UNIT: Final = 0.625e-6
-READ_UNIT: Final = 0.125e-6
-INVOCATION: Final = 0.20e-6
-
 LINE_OVERHEAD: Final = 26
 """Bytes that CloudWatch Logs adds to each line before it counts them."""
-_MILLION: Final = 1_000_000
 
 
 class Shape(NamedTuple):
@@ -60,7 +49,7 @@ class Cost(NamedTuple):
         return 100 * self.logs / self.pipeline
 
 
-def measure(shape: Shape) -> Cost:
+def cost_of(shape: Shape) -> Cost:
     """Record a run of that shape, and count."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -77,14 +66,16 @@ def measure(shape: Shape) -> Cost:
     # Sent one by one; received and deleted in batches.
     requests = messages + 2 * -(-messages // shape.together) + made.count("sqs.send_message")
     pipeline = (
-        requests * SQS_REQUEST
-        + made.count("s3.put_object") * S3_PUT
-        + units * WRITE_UNIT
-        + reads * READ_UNIT
-        + invocations * INVOCATION
+        requests * aws_prices.SQS_REQUEST
+        + made.count("s3.put_object") * aws_prices.S3_PUT
+        + int(units) * aws_prices.DYNAMODB_WRITE_UNIT
+        + reads * aws_prices.DYNAMODB_READ_UNIT
+        + invocations * aws_prices.LAMBDA_REQUEST
     )
-    scale = _MILLION / shape.calls
-    return Cost(size * scale / 1e6, size * scale / 1e9 * GB_OF_LOG, pipeline * scale)
+    scale = aws_prices.MILLION / shape.calls
+    megabytes = size * scale / 1e6
+    logs = megabytes / 1e3 * float(aws_prices.LOGS_GB)
+    return Cost(megabytes, logs, float(pipeline) * scale)
 
 
 def _record(stage: MemoryStage, shape: Shape) -> int:
@@ -115,8 +106,8 @@ def custom_metrics() -> int:
     return len(emf.measured_in(emf.lines_of("\n".join(lines))))
 
 
-def report() -> dict[str, Any]:
-    costs = {shape: measure(shape) for shape in SHAPES}
+def measure() -> dict[str, Any]:
+    costs = {shape: cost_of(shape) for shape in SHAPES}
     bill = idle_by_stack(with_all_options())
     return {
         "per_million_steps": [
@@ -136,9 +127,10 @@ def table(found: dict[str, Any]) -> str:
         for each in found["per_million_steps"]
     ]
     metrics = found["custom_metrics"]
+    dollars = metrics * aws_prices.CUSTOM_METRIC_MONTH
     lines += [
         "By the month, where all of it happens all the time:",
-        f"  {metrics} custom metrics, ${metrics * CUSTOM_METRIC:.2f}; none while nothing happens",
+        f"  {metrics} custom metrics, ${dollars:.2f}; none while nothing happens",
         "By the month, idle too:",
     ]
     of_stack = (
@@ -147,14 +139,3 @@ def table(found: dict[str, Any]) -> str:
     )
     lines += [of_stack.format(name=name, **each) for name, each in found["idle"].items()]
     return "\n".join(lines)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.logging", description=__doc__)
-    parser.add_argument("--json", action="store_true")
-    found = json.dumps if parser.parse_args().json else table
-    sys.stdout.write(f"{found(report())}\n")
-
-
-if __name__ == "__main__":
-    main()

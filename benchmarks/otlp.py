@@ -1,10 +1,9 @@
-"""CPU time to decode and map a full batch of spans: `python -m benchmarks.otlp [--json]`.
+"""CPU time to decode and map a full batch of spans: `python -m benchmarks otlp`.
 
 512 spans, which is what OpenTelemetry's batch processor sends at most, of the size that real
 frameworks give them. Imports are done before, prices are looked up, nothing is sent.
 """
 
-import argparse
 import json
 import statistics
 import time
@@ -13,6 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from runtally.otel import messages
+from runtally.otel.steps import Mapped
 from tests.otlp import as_json, as_protobuf, span, traces
 
 SPANS: Final = 512
@@ -67,7 +67,7 @@ def _agent() -> dict[str, Any]:
 
 def _work(body: bytes) -> None:
     mapped = messages.mapped(messages.read("traces", body))
-    recorded = [one for one in mapped if isinstance(one, messages.Mapped)]
+    recorded = [one for one in mapped if isinstance(one, Mapped)]
     if len(recorded) != SPANS:
         raise AssertionError(f"{len(recorded)} spans of {SPANS} were mapped")
 
@@ -103,21 +103,10 @@ def measure() -> dict[str, Any]:
     return figures
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.otlp", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-    figures = measure()
-    if parser.parse_args().json:
-        print(json.dumps(figures))  # noqa: T201 - its output
-        return
-    for name in ("protobuf", "json"):
-        of = figures[name]
-        print(  # noqa: T201 - its output
-            f"{name:8}  {of['bytes'] / 1e6:.2f} MB  {of['cpu_ms_best']} ms of CPU at best,"
-            f" {of['cpu_ms_median']} in the middle, for {SPANS} spans;"
-            f" {of['times_json_loads']} times json.loads"
-        )
-
-
-if __name__ == "__main__":
-    main()
+def table(found: dict[str, Any]) -> str:
+    line = (
+        "  {name:8}  {bytes:,} bytes  {cpu_ms_best} ms of CPU at best, {cpu_ms_median} in the"
+        " middle; {times_json_loads} times json.loads"
+    )
+    forms = (line.format(name=name, **found[name]) for name in ("protobuf", "json"))
+    return "\n".join([f"{found['spans']} spans:", *forms])

@@ -1,12 +1,9 @@
-"""How a run of 33,000 calls feels in the Pipeline page: `python -m benchmarks.page [--json]`.
+"""How a run of 33,000 calls feels in the Pipeline page: `python -m benchmarks page`.
 
 A headless Chromium opens the run, zooms and moves its timeline and scrolls its table, by 60 frames
 a second at best. The API's answer is made before: what is measured is the page.
 """
 
-import argparse
-import json
-import os
 import statistics
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -165,18 +162,5 @@ def _heap(page: Page) -> int:
     return used
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.page", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-    as_json = parser.parse_args().json
-    os.environ.setdefault("POWERTOOLS_METRICS_DISABLED", "true")
-    figures = measure()
-    if as_json:
-        print(json.dumps(figures))  # noqa: T201 - its output
-        return
-    for name, value in figures.items():
-        print(f"{name:24}{value}")  # noqa: T201 - its output
-
-
-if __name__ == "__main__":
-    main()
+def table(found: dict[str, Any]) -> str:
+    return "\n".join(f"  {name:24}{value}" for name, value in found.items())

@@ -1,15 +1,14 @@
-"""CPU time of redaction: `python -m benchmarks.redaction [--json]`.
+"""CPU time of redaction: `python -m benchmarks redaction`.
 
 Model calls with a growing history, a megabyte of lines in all, through the managed rules; once with
 texts in ASCII and once in Chinese. Beside it what encoding the same events takes, which is what an
 event costs without.
 """
 
-import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -62,6 +61,10 @@ def _encode(made: Sequence[tuple[wire.Step, Any]]) -> list[bytes]:
     return [_encoded(step, payload) for step, payload in made]
 
 
+def _redact(redactor: redaction.Redactor, lines: Sequence[bytes]) -> list[bytes]:
+    return [redactor.line(line) for line in lines]
+
+
 def measure() -> dict[str, Any]:
     """CPU milliseconds a megabyte, in rounds that take turns, and the ratio to encoding."""
     redactor = redaction.Redactor(redaction.rules())
@@ -72,8 +75,8 @@ def measure() -> dict[str, Any]:
         megabytes = sum(map(len, lines)) / 1e6
         encoding, redacting = [], []
         for _ in range(_ROUNDS):
-            encoding.append(_timed(lambda made=made: _encode(made)))
-            redacting.append(_timed(lambda lines=lines: [redactor.line(line) for line in lines]))
+            encoding.append(_timed(partial(_encode, made)))
+            redacting.append(_timed(partial(_redact, redactor, lines)))
         figures[name] = {
             "events": len(lines),
             "encode_ms_per_mb": round(min(encoding) / megabytes, 2),
@@ -84,20 +87,9 @@ def measure() -> dict[str, Any]:
     return figures
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.redaction", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-    figures = measure()
-    if parser.parse_args().json:
-        print(json.dumps(figures))  # noqa: T201 - its output
-        return
-    for name, of in figures.items():
-        print(  # noqa: T201 - its output
-            f"{name:8} {of['redact_ms_per_mb']} ms of CPU a MB at best,"
-            f" {of['redact_ms_per_mb_median']} in the middle; encoding takes"
-            f" {of['encode_ms_per_mb']}: {of['ratio']} times that besides"
-        )
-
-
-if __name__ == "__main__":
-    main()
+def table(found: dict[str, Any]) -> str:
+    line = (
+        "  {name:8} {redact_ms_per_mb} ms of CPU a MB at best, {redact_ms_per_mb_median} in the"
+        " middle; encoding takes {encode_ms_per_mb}: {ratio} times that besides"
+    )
+    return "\n".join(line.format(name=name, **of) for name, of in found.items())

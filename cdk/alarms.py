@@ -13,10 +13,9 @@ from aws_cdk import Duration
 from aws_cdk import aws_apigatewayv2 as apigatewayv2
 from aws_cdk import aws_cloudwatch as cloudwatch
 
-from cdk.measures import NOW, WHILE, computed, ours, summed
+from cdk.measures import NOW, WHILE, computed, ours, summed, throttled_requests
 from cdk.settings import StageSettings
 from cdk.watched import Watched, WatchedFunction, WatchedQueue
-from functions.core import keys
 
 RUNBOOK: Final = "docs/operations.md"
 
@@ -24,6 +23,7 @@ _OLDEST: Final = Duration.minutes(15)
 _OLDEST_REQUEST_TO_ERASE: Final = Duration.hours(2)
 """Erasing takes many turns, the last of which waits for whoever may still be writing."""
 _OVERDUE: Final = Duration.hours(2)
+_BURSTS_WITHIN: Final = Duration.hours(6)
 _REJECTED_AT_LEAST: Final = 10
 _REJECTED_PERCENT: Final = 1
 
@@ -134,10 +134,14 @@ def _of_the_stream(settings: StageSettings, watched: Watched) -> Iterator[Watch]
                     "invoked": each.function.metric_invocations(statistic="Sum", period=NOW),
                 },
                 "stored and not counted",
+                WHILE,
             ),
             "steps are stored and nobody reads the stream",
             "nobody-receives",
-            periods=3,
+            # Not in a row: a stage may be used for some minutes an hour. And twice, since what is
+            # stored at the end of a period may be counted in the next one.
+            periods=ceil(_BURSTS_WITHIN.to_minutes() / WHILE.to_minutes()),
+            red=2,
         )
 
 
@@ -146,7 +150,7 @@ def _of_records(settings: StageSettings) -> Iterator[Watch]:
     yield Watch(
         "FailedBatches",
         ours(settings, "recount", "FailedBatches"),
-        "stream batches were given up; their runs are being recounted",
+        "stream batches were given up; their runs have been recounted",
         "failed-batches",
     )
     yield Watch(
@@ -240,25 +244,9 @@ def _of_functions(
 
 
 def _of_the_table(watched: Watched) -> Watch:
-    table = watched.table.table_name
-    indexes = [{"GlobalSecondaryIndexName": name} for name in (keys.BY_TENANT, keys.OPEN_RUNS)]
-    throttles = [
-        cloudwatch.Metric(
-            namespace="AWS/DynamoDB",
-            metric_name=f"{kind}ThrottleEvents",
-            dimensions_map={"TableName": table, **index},
-            statistic="Sum",
-            period=NOW,
-        )
-        for kind, index in (
-            ("Read", {}),
-            ("Write", {}),
-            *(("Write", index) for index in indexes),
-        )
-    ]
     return Watch(
         "TableThrottled",
-        summed(throttles, "throttled requests"),
+        summed(throttled_requests(watched.table), "throttled requests"),
         "DynamoDB throttles the table or one of its indexes",
         "throttling",
         periods=3,

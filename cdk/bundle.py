@@ -5,16 +5,20 @@
 One for all functions, because they share nearly everything and one asset uploads once; and one for
 the api, with what reads OTLP, which would be a quarter of the other. What the managed rules of
 redaction need is as large as all of that, so an api that redacts has a folder of its own. boto3 is
-left out: Lambda's runtime brings it. Dependencies come from uv.lock with their hashes, and are
-installed anew only when the lock changed, so that after the first time a build needs no network.
-CDK's asset hash looks at content alone: the same sources and lock give the same hash.
+left out: Lambda's runtime brings it. What a function imports when it starts is there as bytecode,
+too: Lambda's folder of code is read-only, and every cold start would compile it anew.
+
+Dependencies come from uv.lock with their hashes, and are installed anew only when the lock changed,
+so that after the first time a build needs no network. CDK's asset hash looks at content alone: the
+same sources and lock give the same hash.
 """
 
 import argparse
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
@@ -40,12 +44,29 @@ _LEFT_OUT: Final[dict[Bundle, tuple[str, ...]]] = {
     "redacting-api": (),
 }
 BUNDLES: Final = tuple(_GROUPS)
+_STARTED: Final[dict[Bundle, tuple[str, ...]]] = {
+    "functions": (
+        "functions.ingest.handler",
+        "functions.summarize.handler",
+        "functions.summarize.recount_handler",
+        "functions.sweep.handler",
+        "functions.erase.handler",
+        "functions.api.dead_jobs_handler",
+    ),
+    "api": ("functions.api.handler", "runtally.otel.otlp_protobuf"),
+    "redacting-api": (
+        "functions.api.handler",
+        "runtally.otel.otlp_protobuf",
+        "runtally.managed_rules",
+    ),
+}
 _PYTHON: Final = "3.13"
+_LAMBDAS_FOLDER: Final = "/var/task"
 _PLATFORM_OPTIONS: Final[dict[Platform, tuple[str, ...]]] = {
     "local": (),
     "aws": ("--python-platform", "aarch64-manylinux2014"),
 }
-_NOT_CODE: Final = ("__pycache__", "*.pyc", "*.dist-info", ".lock", "bin")
+_NOT_CODE: Final = ("__pycache__", "*.pyc", "*.dist-info", ".lock", "bin", "swagger_ui")
 
 
 def build(
@@ -70,6 +91,7 @@ def build(
                 ignored = shutil.ignore_patterns(*_NOT_CODE, *_LEFT_OUT[bundle])
                 for name, source in sources.items():
                     shutil.copytree(source, target / name, ignore=ignored)
+                _compile(target, _STARTED[bundle])
     return target
 
 
@@ -107,6 +129,33 @@ def _install_dependencies(platform: Platform, bundle: Bundle, into: Path) -> Pat
                 stdin=requirements(bundle),
             )
     return target
+
+
+def _compile(target: Path, started: Sequence[str]) -> None:
+    """Bytecode of what these modules import; it is never checked against its source, whose time of
+    change an archive does not keep (PEP 552)."""
+    if f"{sys.version_info.major}.{sys.version_info.minor}" != _PYTHON:
+        return  # Lambda's Python would not read it
+    listing = f"import sys, {', '.join(started)}; print(*sys.modules)"
+    modules = _python("-B", "-c", listing).split()
+    paths = [Path(*module.split(".")) for module in modules]
+    files = [path for p in paths for path in (p.with_suffix(".py"), p / "__init__.py")]
+    there = sorted(str(target / file) for file in files if (target / file).is_file())
+    how = ("--invalidation-mode=unchecked-hash", "-s", str(target), "-p", _LAMBDAS_FOLDER)
+    # In a process that has nothing else in memory: the same source gives the same bytes.
+    _python("-I", "-S", "-m", "compileall", "-q", *how, "-i", "-", stdin="\n".join(there))
+
+
+def _python(*arguments: str, stdin: str = "") -> str:
+    done = subprocess.run(  # noqa: S603 - fixed arguments
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        input=stdin,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return done.stdout
 
 
 def _uv(*arguments: str, stdin: str | None = None) -> str:

@@ -9,7 +9,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from cdk import queries
-from cdk.measures import NOW, Statistic, computed, ours, summed
+from cdk.measures import NOW, Statistic, computed, ours, summed, throttled_requests
 from cdk.settings import StageSettings
 from cdk.watched import Watched
 
@@ -191,25 +191,19 @@ def _tidying(settings: StageSettings) -> Row:
 
 def _table(settings: StageSettings, watched: Watched) -> Row:
     table = {"TableName": watched.table.table_name}
-    consumed, throttled = (
-        [
-            cloudwatch.Metric(
-                namespace="AWS/DynamoDB",
-                metric_name=name,
-                dimensions_map=table,
-                statistic="Sum",
-                period=NOW,
-            )
-            for name in names
-        ]
-        for names in (
-            ("ConsumedReadCapacityUnits", "ConsumedWriteCapacityUnits"),
-            ("ReadThrottleEvents", "WriteThrottleEvents"),
+    consumed = [
+        cloudwatch.Metric(
+            namespace="AWS/DynamoDB",
+            metric_name=f"Consumed{kind}CapacityUnits",
+            dimensions_map=table,
+            statistic="Sum",
+            period=NOW,
         )
-    )
+        for kind in ("Read", "Write")
+    ]
     return [
         _graph("Units consumed by the table", consumed, 4),
-        _graph("Table throttled", throttled, 4),
+        _graph("Table and indexes throttled", throttled_requests(watched.table), 4),
         _graph(
             "Write units by function", [ours(settings, each, "WriteUnits") for each in _WRITERS], 4
         ),

@@ -8,6 +8,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk.bucket import private_bucket
+from cdk.queue import DEAD_LETTER_RETENTION, EVENT_RETENTION
 from cdk.settings import StageSettings
 from functions.core import keys
 
@@ -41,11 +42,13 @@ class DataStack(Stack):
 
 
 def _expire_dead_letters(bucket: s3.Bucket) -> None:
-    """No run and no tenant finds them, so their time is short: a day more than their queue's."""
+    """No run and no tenant finds them, so their time is short: a letter's, after which it is moved
+    back, waits to be delivered, is delivered in vain and a letter again; and a day."""
+    days = 2 * DEAD_LETTER_RETENTION.to_days() + EVENT_RETENTION.to_days() + 1
     bucket.add_lifecycle_rule(
         id="expire-dead-letters",
         prefix=keys.DEAD_LETTERS,
-        expiration=Duration.days(15),
+        expiration=Duration.days(days),
         noncurrent_version_expiration=Duration.days(1),
     )
 

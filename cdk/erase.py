@@ -21,8 +21,15 @@ ERASE_TIMEOUT: Final = Duration.minutes(5)
 QUIET: Final = Duration.minutes(10)
 """After which nothing can be written any more by who had not seen the tombstone: longer than any
 function may run, so that the last look is the last."""
+_RUNS_AT_ONCE: Final = 20
+"""A tenant may have thousands, and ingest and api live on the same account's concurrency."""
 _QUIET_LOCALLY: Final = Duration.seconds(20)
 """Where runs are small and people wait."""
+
+
+def quiet_s(settings: StageSettings) -> str:
+    """In seconds, as the function and the command line read it."""
+    return str((_QUIET_LOCALLY if settings.is_local else QUIET).to_seconds())
 
 
 def erasures_queue(scope: Construct, settings: StageSettings) -> QueueWithDeadLetters:
@@ -37,7 +44,6 @@ def add_erase(
     erasures: sqs.Queue,
 ) -> Function:
     """The only function that may delete: items of runs, and versions of their objects."""
-    quiet = _QUIET_LOCALLY if settings.is_local else QUIET
     erase = Function(
         scope,
         "Erase",
@@ -51,7 +57,7 @@ def add_erase(
                 variables.TABLE: data.table.table_name,
                 variables.BUCKET: data.bucket.bucket_name,
                 variables.ERASURE_QUEUE_URL: erasures.queue_url,
-                variables.QUIET_S: str(quiet.to_seconds()),
+                variables.QUIET_S: quiet_s(settings),
             },
         ),
     )
@@ -63,6 +69,7 @@ def add_erase(
         "dynamodb:UpdateItem",
         "dynamodb:BatchWriteItem",
     )
+    erase.allow_items(data.table, keys.TENANT_PREFIX, "dynamodb:GetItem")
     prefixes = (keys.RUN_OBJECTS, keys.INBOX)
     for prefix in prefixes:
         # DeleteObjects asks for both, says its reference, also when every version is named.
@@ -70,5 +77,5 @@ def add_erase(
     below = {"StringLike": {"s3:prefix": [f"{prefix}*" for prefix in prefixes]}}
     erase.allow("s3:ListBucketVersions", on=data.bucket.bucket_arn, conditions=below)
     erase.allow("sqs:SendMessage", on=erasures.queue_arn)
-    deliver_messages(erasures, erase, batch_size=1)
+    deliver_messages(erasures, erase, batch_size=1, max_concurrency=_RUNS_AT_ONCE)
     return erase

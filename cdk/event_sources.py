@@ -33,9 +33,14 @@ STREAM_FILTERS: Final[tuple[Mapping[str, Any], ...]] = (
 
 
 def deliver_messages(
-    queue: sqs.Queue, to: Function, name: str = "Messages", batch_size: int = 10
+    queue: sqs.Queue,
+    to: Function,
+    name: str = "Messages",
+    batch_size: int = 10,
+    max_concurrency: int | None = None,
 ) -> None:
-    """Small batches at once: a worker's messages are already packed."""
+    """Small batches at once: a worker's messages are already packed. At most `max_concurrency` of
+    them at a time: others need the account's concurrency, too."""
     to.allow(
         "sqs:ReceiveMessage",
         "sqs:DeleteMessage",
@@ -46,6 +51,7 @@ def deliver_messages(
         name,
         event_source_arn=queue.queue_arn,
         batch_size=batch_size,
+        max_concurrency=max_concurrency,
         report_batch_item_failures=True,
     )
 

@@ -5,8 +5,10 @@ from typing import Final, Literal
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_dynamodb as dynamodb
 
 from cdk.settings import StageSettings
+from functions.core import keys
 
 NOW: Final = Duration.minutes(5)
 WHILE: Final = Duration.minutes(15)
@@ -27,6 +29,27 @@ def ours(
         label=f"{service} {name}",
         period=NOW,
     )
+
+
+def throttled_requests(table: dynamodb.TableV2) -> list[cloudwatch.Metric]:
+    """Reads and writes that DynamoDB throttled, of the table and of each index apart: what it
+    counts for one says nothing of the others."""
+    places: dict[str, dict[str, str]] = {
+        "table": {},
+        **{name: {"GlobalSecondaryIndexName": name} for name in (keys.BY_TENANT, keys.OPEN_RUNS)},
+    }
+    return [
+        cloudwatch.Metric(
+            namespace="AWS/DynamoDB",
+            metric_name=f"{kind}ThrottleEvents",
+            dimensions_map={"TableName": table.table_name, **dimensions},
+            statistic="Sum",
+            label=f"{place} {kind}ThrottleEvents",
+            period=NOW,
+        )
+        for place, dimensions in places.items()
+        for kind in ("Read", "Write")
+    ]
 
 
 def computed(

@@ -11,7 +11,7 @@ from constructs import Construct
 
 from cdk.acknowledged import acknowledge_objects
 from cdk.data_stack import DataStack
-from cdk.erase import add_erase, erasures_queue
+from cdk.erase import add_erase, erasures_queue, quiet_s
 from cdk.event_sources import deliver_messages, deliver_stream
 from cdk.failed_batches import failed_batches_bucket
 from cdk.function import Entry, Function
@@ -103,7 +103,8 @@ class PipelineStack(Stack):
         ingest.allow("s3:ListBucket", on=self._bucket.bucket_arn)
         ingest.allow("sqs:SendMessage", on=self._events.dead_letters.queue_arn)
         ingest.allow("sqs:SendMessage", on=self.erasure_queue.queue_arn)
-        deliver_messages(self._events.queue, ingest)
+        # More would only wait for one partition, each with messages that then come again.
+        deliver_messages(self._events.queue, ingest, max_concurrency=self._settings.ingest_at_once)
         return ingest
 
     def _add_summarize(self) -> Function:
@@ -187,6 +188,7 @@ class PipelineStack(Stack):
         outputs = {
             "Stage": self._settings.stage,
             "RetentionDays": str(self._settings.retention_days),
+            "QuietS": quiet_s(self._settings),
             "EventQueueUrl": self._events.queue.queue_url,
             "EventQueueDeadLetterUrl": self._events.dead_letters.queue_url,
             "RecountQueueUrl": self._recounts.queue.queue_url,

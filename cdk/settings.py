@@ -12,7 +12,9 @@ Architecture = Literal["arm64", "x86_64"]
 
 _SERVICE_ENTRY: Final = re.compile("[a-z][a-z0-9-]{0,31}")
 
-_SWEEP_AT_LEAST_EVERY: Final = 60
+_SWEEP_EVERY: Final = range(5, 61)
+_AT_ONCE: Final = range(2, 1_001)
+"""Minutes: never two at once, each of which may take four; and once an hour at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,8 @@ class StageSettings:
     `request_burst` limit the API as a whole. `page_domain` replaces CloudFront's name of the page.
     `redaction` lets the API redact what it takes, by the managed rules, before it queues it.
     `alarm_email` is told of alarms, once whoever reads it has agreed to that. Every
-    `sweep_minutes`, 1 to 60, somebody looks for stale runs.
+    `sweep_minutes`, 5 to 60, somebody looks for stale runs. At most `ingest_at_once` batches of
+    messages are recorded at a time, 2 to 1,000: that many take tens of thousands of steps a second.
     Raises ValueError for a name, an origin or a number that cannot be one.
     """
 
@@ -55,6 +58,7 @@ class StageSettings:
     redaction: bool = False
     alarm_email: str | None = None
     sweep_minutes: int = 5
+    ingest_at_once: int = 30
 
     def __post_init__(self) -> None:
         for name in self.service_entries:
@@ -65,10 +69,12 @@ class StageSettings:
         for origin in self.cors_origins:
             if "*" in origin:
                 raise ValueError(f"no web origin: {origin!r}; each one is named in full")
-        if not 1 <= self.sweep_minutes <= _SWEEP_AT_LEAST_EVERY:
-            raise ValueError(
-                f"sweep_minutes is {self.sweep_minutes}; it is 1 to {_SWEEP_AT_LEAST_EVERY}"
-            )
+        if self.sweep_minutes not in _SWEEP_EVERY:
+            least, most = _SWEEP_EVERY[0], _SWEEP_EVERY[-1]
+            raise ValueError(f"sweep_minutes is {self.sweep_minutes}; it is {least} to {most}")
+        if self.ingest_at_once not in _AT_ONCE:
+            least, most = _AT_ONCE[0], _AT_ONCE[-1]
+            raise ValueError(f"ingest_at_once is {self.ingest_at_once}; it is {least} to {most}")
 
     @property
     def api_bundle(self) -> Literal["api", "redacting-api"]:

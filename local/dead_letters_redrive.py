@@ -20,6 +20,9 @@ _ENDED_BY_ITSELF: Final = frozenset({"InvalidParameterValue", "ResourceNotFoundE
 """What SQS answers to who would cancel a task that has come to its end."""
 _RUNNING: Final = frozenset({"RUNNING", "CANCELLING"})
 
+_JUST_STARTED: Final = {"Status": "RUNNING"}
+_STARTED: Final = "StartedTimestamp"
+
 _ENDED: Final = "SQS's task was ended"
 
 type Told = Callable[[int], object]
@@ -69,17 +72,27 @@ class Redrive:
         refused each time would go round for ever: the task never outlives this call, however that
         ends, and is ended before once it has moved more than there were at first.
         """
-        sqs = self.stage.sqs
-        source, to = _arn(self.stage, queue.dead_letters_url), _arn(self.stage, queue.url)
         try:
-            started = sqs.start_message_move_task(SourceArn=source, DestinationArn=to)
+            return self._by_task(queue, there, told)
         except ClientError as error:
             if error.response["Error"]["Code"] in _NO_SUCH_REQUEST:
                 return None
             raise
-        running = True
+
+    def _by_task(self, queue: Queue, there: int, told: Told) -> Moved:
+        source, to = _arn(self.stage, queue.dead_letters_url), _arn(self.stage, queue.url)
+        before = self._newest(source)
+        handle, running = "", True
         try:
-            for task in self._looks_at(source):
+            try:
+                started = self.stage.sqs.start_message_move_task(
+                    SourceArn=source, DestinationArn=to
+                )
+            except ClientError:
+                running = False  # or somebody else's is
+                raise
+            handle = started["TaskHandle"]
+            for task in self._looks_at(source, before):
                 moved = task.get("ApproximateNumberOfMessagesMoved", 0)
                 told(moved)
                 running = task["Status"] in _RUNNING
@@ -89,20 +102,29 @@ class Redrive:
                     return Moved(queue.name, moved, f"{_ENDED}, letters came back meanwhile")
             return Moved(queue.name, moved, f"{_ENDED}, the time was up: run it again for the rest")
         finally:
-            if running:
-                self._cancel(started["TaskHandle"])
+            if running:  # also where a signal came before the answer to its start
+                self._cancel(handle or self._newest(source).get("TaskHandle", ""))
 
-    def _looks_at(self, source: str) -> Iterator[dict[str, Any]]:
-        """How far the newest task is, second by second, once at least, until the time is up."""
+    def _newest(self, source: str) -> dict[str, Any]:
+        """The newest task; empty without any."""
+        answer = self.stage.sqs.list_message_move_tasks(SourceArn=source, MaxResults=1)
+        return cast("dict[str, Any]", answer["Results"][0]) if answer["Results"] else {}
+
+    def _looks_at(self, source: str, before: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """How far the task is, second by second, once at least, until the time is up. SQS may list
+        it a moment late, and until then what was there `before`."""
         deadline = time.monotonic() + self.within_s
         while True:
-            answer = self.stage.sqs.list_message_move_tasks(SourceArn=source, MaxResults=1)
-            yield cast("dict[str, Any]", answer["Results"][0])
+            newest = self._newest(source)
+            is_ours = newest.get(_STARTED) != before.get(_STARTED)
+            yield newest if is_ours else _JUST_STARTED
             if time.monotonic() > deadline:
                 return
             self.sleep(1)
 
     def _cancel(self, handle: str) -> None:
+        if not handle:
+            return  # it never began
         try:
             self.stage.sqs.cancel_message_move_task(TaskHandle=handle)
         except ClientError as error:

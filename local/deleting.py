@@ -26,12 +26,13 @@ from local.progress import console
 from local.reading import TenantOptions, write_json
 from local.stage import Stage
 from local.tables import counted, plain_table, said
-from local.waiting import Sleep
+from local.waiting import Clock, Sleep
 
 _TENANT: Final = TenantOptions()
 _STAGE: Final = StageOptions()
 _POLL_S: Final = 5
 _NO_TENANT: Final = "`runtally tenants list` shows those that there are."
+_UNDER_WAY: Final = "What was under way may still arrive in the next minutes"
 _UNASKED: Final = "Nothing was deleted: `--yes` says that you mean it."
 
 delete = App(
@@ -99,6 +100,7 @@ def delete_tenant(  # noqa: PLR0913 - one an option
     at: StageOptions = _STAGE,
     connect: Connect = connect,
     sleep: Sleep = time.sleep,
+    clock: Clock = time.time_ns,
 ) -> int:
     """Delete a tenant: its API keys, runs, invocations, objects, and then the tenant.
 
@@ -115,7 +117,7 @@ def delete_tenant(  # noqa: PLR0913 - one an option
     if not yes:
         raise LocalStageError(f"This deletes all that the tenant {tenant} has.", _UNASKED)
     with at.connected(connect) as stage, ThreadPoolExecutor(SEGMENTS) as pool:
-        deletion = _deletion_on(stage, pool.map)
+        deletion = _deletion_on(stage, clock, pool.map)
         with console.status(f"deleting {tenant}") as status:
 
             def told(erasure: TenantErasure) -> None:
@@ -139,7 +141,7 @@ def _repeated(
 ) -> TenantErasure:
     """One call, or, with `sleep`, as many as it takes; what they did together."""
     whole = deletion(tenant, told)
-    while sleep and not whole.finished:
+    while sleep and whole.existed and not whole.finished:
         sleep(_POLL_S)
         if deletion.unfinished(tenant):
             continue
@@ -154,7 +156,7 @@ def _repeated(
 
 
 def _deletion_on(
-    stage: Stage, spread: Callable[[Callable[[int], int], range], object]
+    stage: Stage, clock: Clock, spread: Callable[[Callable[[int], int], range], object]
 ) -> DeleteTenant:
     table = DynamoDBTable(stage.dynamodb, stage.table_name)
     return DeleteTenant(
@@ -162,8 +164,9 @@ def _deletion_on(
         S3Versions(stage.s3, stage.bucket_name),
         DynamoDBTombstones(table),
         SqsErasures(stage.sqs, stage.erasure_queue_url),
-        time.time_ns,
+        clock,
         stage.retention_days,
+        stage.quiet_s,
         spread,  # type: ignore[arg-type] # an executor's map takes more than it needs
     )
 
@@ -200,8 +203,9 @@ def _show_tenant(erasure: TenantErasure, *, as_json: bool) -> None:
     out.print(table)
     if erasure.finished:
         out.print(said(f"Nothing is left of {erasure.tenant_id}."), soft_wrap=True)
-    else:
-        out.print("Runs are being erased: the same command goes on, or `--wait`.", soft_wrap=True)
+        return
+    why = "Runs are being erased" if erasure.runs or erasure.unfinished else _UNDER_WAY
+    out.print(f"{why}: the same command goes on, or `--wait`.", soft_wrap=True)
 
 
 def _in_words(erasure: TenantErasure) -> str:

@@ -49,6 +49,7 @@ class Stage:
     service_entry_queue_urls: str
     service_entry_dead_letter_urls: str
     retention_days: int
+    quiet_s: int
     stage: str
     api_url: str
     cloud: Cloud
@@ -60,11 +61,12 @@ class Stage:
         texts = {
             field.name: outputs[output_name(field.name)]
             for field in fields(cls)
-            if field.name not in {"retention_days", "api_url", "cloud"}
+            if field.name not in {"retention_days", "quiet_s", "api_url", "cloud"}
         }
         return cls(
             **texts,
             retention_days=int(outputs["RetentionDays"]),
+            quiet_s=int(outputs["QuietS"]),
             api_url=cloud.api_url(outputs),
             cloud=cloud,
         )

@@ -24,6 +24,8 @@ _ADVICE: Final = (
 
 Sleep = Annotated[Callable[[float], object], Parameter(parse=False)]
 """A command's own parameter for letting seconds pass, which no argument sets."""
+Clock = Annotated[Callable[[], int], Parameter(parse=False)]
+"""The same for what time it is, in nanoseconds since the epoch."""
 
 
 def until[T](answer: Callable[[], T | None], within_s: float, failed: str) -> T:

@@ -5,6 +5,7 @@ Runs, requests and answers carry SECRET wherever a tenant may put text that must
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from functions.adapters.telemetry import Defect
@@ -24,6 +25,7 @@ from tests.memory_stage import ERASURES, SWEPT_EVERY_S, MemoryStage
 
 SECRET: Final = "CANARY-QUILL"
 _OPEN: Final = RunRef("acme", "run-left-open")
+_GOING_ON: Final = RunRef("acme", "run-that-goes-on")
 _DELETED: Final = RunRef("acme", "run-to-delete")
 
 
@@ -120,6 +122,10 @@ def call_a_service(stage: MemoryStage) -> None:
 def delete_and_sweep(stage: MemoryStage) -> None:
     """A run that falls silent and goes on, one that is deleted, with an event after that, and one
     that is past its tenant's retention."""
+    stage.ingest(build.body(build.started(), secret_step(1), run=_GOING_ON))
+    stage.pass_time(2 * 3_600)
+    stage.calls.hook = partial(_go_on_when_told, stage)
+    stage.sweep()
     stage.ingest(build.body(build.started(), secret_step(1), run=_OPEN))
     delete(stage, _DELETED)
     stage.ingest(build.body(secret_step(2), run=_DELETED))
@@ -132,12 +138,7 @@ def delete_and_sweep(stage: MemoryStage) -> None:
     stage.calls.hook = lambda call, when: None
     stage.sweep()
     stage.sweep(left_ms=0)
-    for number in range(2, 2 + TURN_NS // (SWEPT_EVERY_S * SECOND) + 1):  # until its turn comes
-        stage.pass_time(SWEPT_EVERY_S)
-        now = stage.now_ns
-        step = secret_step(number, started_at=now, ended_at=now)
-        stage.ingest(build.body(step, run=_OPEN))
-        stage.sweep()
+    _sweep_for_a_turn(stage)
     stage.erase_all()
     stage.sqs.send_message(QueueUrl=ERASURES, MessageBody=_request(_OPEN))
     stage.erase_all()
@@ -148,8 +149,24 @@ def delete_and_sweep(stage: MemoryStage) -> None:
     stage.ingest(build.body(build.started(), secret_step(1), build.ended(), run=short))
     stage.summarize(stage.new_stream_records())
     stage.pass_time(2 * 24 * 3_600)
-    stage.sweep()
+    _sweep_for_a_turn(stage)
     stage.erase_all()
+
+
+def _go_on_when_told(stage: MemoryStage, call: str, when: str) -> None:
+    """Between the news that a run is stale and its mark, which ingest then does not see."""
+    if (call, when) == ("events.put_events", "after"):
+        stage.calls.hook = lambda call, when: None
+        ended_at = stage.now_ns + 4 * 3_600 * SECOND  # by a clock that is ahead
+        step = secret_step(2, started_at=stage.now_ns, ended_at=ended_at)
+        stage.ingest(build.body(step, run=_GOING_ON))
+
+
+def _sweep_for_a_turn(stage: MemoryStage) -> None:
+    """Until whoever is looked at once in a while has been."""
+    for _ in range(TURN_NS // (SWEPT_EVERY_S * SECOND) + 1):
+        stage.pass_time(SWEPT_EVERY_S)
+        stage.sweep()
 
 
 def delete(stage: MemoryStage, run: RunRef) -> None:

@@ -5,6 +5,7 @@ run of 100,000 calls costs. They also refuse to read numbers that another SDK wr
 38 digits (F25), and write a signalling NaN.
 """
 
+from base64 import b64decode
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Final
@@ -25,7 +26,11 @@ def to_attributes(values: Mapping[str, Any]) -> dict[str, Attribute]:
 
 
 def from_attributes(attributes: Mapping[str, Attribute]) -> Item:
-    return {name: _value(attribute) for name, attribute in attributes.items()}
+    return {
+        name: _READERS[kind](plain)
+        for name, attribute in attributes.items()
+        for kind, plain in attribute.items()
+    }
 
 
 def _attribute(value: object) -> Attribute:
@@ -60,10 +65,10 @@ _WRITERS: Final[Mapping[type, Callable[[Any], Attribute]]] = {
     dict: lambda value: {"M": to_attributes(value)},
 }
 _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "S": lambda plain: plain,
+    "S": str,
     "N": Decimal,
-    "BOOL": lambda plain: plain,
-    "B": lambda plain: plain,
+    "BOOL": bool,
+    "B": lambda plain: plain if isinstance(plain, bytes) else b64decode(plain),
     "NULL": lambda _: None,
     "L": lambda plain: [_value(one) for one in plain],
     "M": from_attributes,

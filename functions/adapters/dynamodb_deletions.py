@@ -5,6 +5,7 @@ from itertools import batched
 from typing import Final
 
 from functions.adapters.dynamodb import KEYS_A_DELETE, DynamoDBTable, Refused, Span
+from functions.adapters.dynamodb_runs import is_tenant_deleted
 from functions.core import deletions, items, keys
 from functions.core.deletions import Deletion
 from functions.core.errors import Unavailable
@@ -69,6 +70,10 @@ class DynamoDBTombstones:
     def load_deletion(self, ref: RunRef) -> Deletion | None:
         item = self._table.get(keys.item_of_run(ref, keys.RUN))
         return None if item is None else deletions.parse_deletion(item)
+
+    def is_gone_with_tenant(self, ref: RunRef) -> bool:
+        run = self._table.get(keys.item_of_run(ref, keys.RUN))
+        return run is None and is_tenant_deleted(self._table, ref.tenant_id)
 
     def note(self, before: Deletion, after: Deletion) -> bool:
         """On condition of the turn, so that an answer that was lost adds nothing twice."""

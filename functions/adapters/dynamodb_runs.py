@@ -8,7 +8,7 @@ from functions.core import items, keys
 from functions.core.errors import Unavailable
 from functions.core.items import Item
 from functions.core.keys import RunRef
-from functions.core.model import End, Outcome, Run, Start
+from functions.core.model import End, Outcome, Run, RunStatus, Start
 from functions.core.ports import Recorded
 from runtally.wire import RunEnded, RunLog, Step
 
@@ -27,6 +27,11 @@ def load_run(table: DynamoDBTable, ref: RunRef) -> Run | None:
     return None if item is None else items.parse_run(item)
 
 
+def is_tenant_deleted(table: DynamoDBTable, tenant_id: str) -> bool:
+    """As core.ports.RunStore, for whoever else has to know."""
+    return items.DELETED in (table.get(keys.tenant_item(tenant_id)) or {})
+
+
 class DynamoDBRunStore:
     """core.ports.RunStore on the table."""
 
@@ -38,7 +43,7 @@ class DynamoDBRunStore:
         return load_run(self._table, ref)
 
     def is_tenant_deleted(self, tenant_id: str) -> bool:
-        return items.DELETED in (self._table.get(keys.tenant_item(tenant_id)) or {})
+        return is_tenant_deleted(self._table, tenant_id)
 
     def open_run(self, run: Run) -> Run | None:
         try:
@@ -94,6 +99,14 @@ class DynamoDBRunStore:
     def extend_retention(self, run: Run) -> None:
         attributes = {keys.EXPIRES: run.expires_at}
         self._settle(run, attributes, f"#{keys.EXPIRES} < :{keys.EXPIRES}", {})
+
+    def resume(self, run: Run, since: int) -> None:
+        running = {"status": RunStatus.RUNNING.value}
+        older = f"#{items.STALE} < :since"
+        self._settle(run, running, older, {":since": since}, remove=items.STALE_MARK)
+
+    def move_mark(self, run: Run, since: int) -> None:
+        self._settle(run, {items.STALE: since}, f"#{items.STALE} < :{items.STALE}", {})
 
     def _settle(
         self,

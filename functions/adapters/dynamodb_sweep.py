@@ -24,16 +24,18 @@ class DynamoDBOpenRuns:
             after=None if place.after is None else _index_key(place.after),
             limit=limit,
         )
-        go_on = Place(place.shard + 1) if page.last is None else Place(place.shard, _ref(page.last))
-        return [_ref(item) for item in page.items], go_on
+        refs = [_ref(item) for item in page.items]
+        if page.last is None:
+            return refs, place._replace(shard=place.shard + 1, after=None)
+        return refs, place._replace(after=_ref(page.last))
 
     def load_run(self, ref: RunRef) -> Run | None:
         return load_run(self._table, ref)
 
-    def load_runs(self, refs: Sequence[RunRef]) -> list[Run | Unavailable]:
-        wanted = [keys.item_of_run(ref, keys.RUN) for ref in refs]
-        found = self._table.get_many(wanted, consistent=False)
-        return [_parsed(found[key]) for key in wanted if key in found]
+    def load_runs(self, refs: Sequence[RunRef]) -> dict[RunRef, Run | Unavailable]:
+        wanted = {keys.item_of_run(ref, keys.RUN): ref for ref in refs}
+        found = self._table.get_many(list(wanted), consistent=False)
+        return {ref: _parsed(found[key]) for key, ref in wanted.items() if key in found}
 
     def newest_event_at(self, run: Run) -> int:
         return max(self._times(run))
@@ -96,12 +98,19 @@ class DynamoDBOpenRuns:
     def load_place(self) -> Place:
         item = self._table.get(keys.sweep_item()) or {}
         after = item.get("after")
-        return Place(int(item.get("shard", 0)), _ref({keys.PARTITION: after}) if after else None)
+        return Place(
+            int(item.get("shard", 0)),
+            _ref({keys.PARTITION: after}) if after else None,
+            int(item.get("began_at", 0)),
+            int(item.get("last_at", 0)),
+        )
 
     def save_place(self, place: Place) -> None:
-        after = keys.run_partition(place.after) if place.after else ""
-        values = {":shard": place.shard, ":after": after}
-        self._table.update(keys.sweep_item(), "SET #shard = :shard, #after = :after", "", values)
+        attributes = place._asdict()
+        attributes["after"] = keys.run_partition(place.after) if place.after else ""
+        expression = "SET " + ", ".join(f"#{name} = :{name}" for name in attributes)
+        values = {f":{name}": value for name, value in attributes.items()}
+        self._table.update(keys.sweep_item(), expression, "", values)
 
 
 def _parsed(item: Item) -> Run | Unavailable:

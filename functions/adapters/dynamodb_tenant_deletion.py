@@ -47,18 +47,24 @@ class DynamoDBTenantData:
     def has_tenant(self, tenant_id: str) -> bool:
         return self._table.get(keys.tenant_item(tenant_id)) is not None
 
-    def bury_tenant(self, tenant_id: str, deleted_at: int, expires_at: int) -> None:
+    def bury_tenant(self, tenant_id: str, deleted_at: int, expires_at: int) -> int:
         tombstone = {
             **key_attributes(keys.tenant_item(tenant_id)),
             DELETED: deleted_at,
             VERSION: SCHEMA_VERSION,
             keys.EXPIRES: expires_at,
         }
-        known = f"attribute_not_exists(#{VERSION}) OR #{VERSION} <= :{VERSION}"
+        lives = (
+            f"attribute_not_exists(#{DELETED})"
+            f" AND (attribute_not_exists(#{VERSION}) OR #{VERSION} <= :{VERSION})"
+        )
         try:
-            self._table.put(tombstone, known, {f":{VERSION}": SCHEMA_VERSION})
+            self._table.put(tombstone, lives, {f":{VERSION}": SCHEMA_VERSION})
         except Refused as refused:
-            refuse_newer(refused.item or {})
+            stands = refused.item or {}
+            refuse_newer(stands)
+            return int(stands[DELETED])
+        return deleted_at
 
     def _delete(self, found: Sequence[Item]) -> int:
         for batch in batched(found, KEYS_A_DELETE, strict=False):

@@ -35,7 +35,8 @@ class DynamoDBTenants:
         return [tenants.parse_tenant(item) for item in found if DELETED not in item]
 
     def each_tenant(self) -> list[Tenant | NewerSchema]:
-        return [_parsed(item) for item in self._listed(keys.all_tenants())]
+        found = self._listed(keys.all_tenants())
+        return [_parsed(item) for item in found if DELETED not in item]
 
     def set_retention(self, tenant_id: str, days: int | None) -> Tenant | None:
         expression = "REMOVE #retention_days" if days is None else "SET #retention_days = :days"

@@ -23,6 +23,13 @@ class _Version(NamedTuple):
     version_id: str
 
 
+class _Part(NamedTuple):
+    """Versions to delete; of the name that goes on there may be more."""
+
+    versions: Sequence[_Version]
+    goes_on: str = ""
+
+
 class S3Versions:
     """core.deletions.ObjectsOfRun on a bucket."""
 
@@ -36,18 +43,21 @@ class S3Versions:
 
     def take_below(self, prefix: str) -> Iterator[tuple[int, int]]:
         """Delete all versions of all objects whose key begins so, 1,000 a part; counts names and
-        versions of each part. Raises Unavailable once what was done is counted."""
+        versions of each part, a name with its last version. Raises Unavailable once what was done
+        is counted."""
+        begun: set[str] = set()
         while part := self._first_part(prefix):
-            refused = self._delete(part)
-            gone = [version for version in part if version not in refused]
+            refused = self._delete(part.versions)
+            gone = [version for version in part.versions if version.key not in refused]
+            names = begun | {version.key for version in gone}
+            begun = names & {part.goes_on}
             if gone:
-                kept = {version.key for version in refused}
-                yield len({version.key for version in gone} - kept), len(gone)
-            for version, why in refused.items():
-                raise Unavailable(f"S3 delete of {version.key}: {why}")
+                yield len(names - begun), len(gone)
+            for key, why in refused.items():
+                raise Unavailable(f"S3 delete of {key}: {why}")
 
-    def _first_part(self, prefix: str) -> Sequence[_Version]:
-        """All versions of each name, so that no name is counted in two parts."""
+    def _first_part(self, prefix: str) -> _Part | None:
+        """All versions of each name, or as many of one as fit."""
         try:
             answer = self._client.list_object_versions(
                 Bucket=self._bucket, Prefix=prefix, MaxKeys=_VERSIONS_A_PART
@@ -59,11 +69,15 @@ class S3Versions:
             for each in (*answer.get("Versions", ()), *answer.get("DeleteMarkers", ()))
         ]
         last = max((version.key for version in found), default="")
+        if not found:
+            return None
+        if not answer["IsTruncated"]:
+            return _Part(found)
         whole = [version for version in found if version.key != last]
-        return whole if answer["IsTruncated"] and whole else found
+        return _Part(whole) if whole else _Part(found, goes_on=last)
 
-    def _delete(self, part: Sequence[_Version]) -> dict[_Version, str]:
-        """Those that were not deleted, and why."""
+    def _delete(self, part: Sequence[_Version]) -> dict[str, str]:
+        """The keys of which not all was deleted, and why; which versions S3 need not say."""
         unwanted = [{"Key": each.key, "VersionId": each.version_id} for each in part]
         try:
             answer = self._client.delete_objects(
@@ -72,7 +86,4 @@ class S3Versions:
             )
         except (ClientError, BotoCoreError) as error:
             raise Unavailable(f"S3 delete of {part[0].key}: {error}") from error
-        return {
-            _Version(each["Key"], each.get("VersionId", "")): each.get("Code", "")
-            for each in answer.get("Errors", ())
-        }
+        return {each["Key"]: each.get("Code", "") for each in answer.get("Errors", ())}

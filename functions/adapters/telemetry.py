@@ -32,8 +32,10 @@ class _WithoutWords(LambdaPowertoolsFormatter):
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's own name
         told: list[str] = []
+        seen: set[int] = set()
         error: BaseException | None = ei[1]
-        while error is not None:
+        while error is not None and id(error) not in seen:  # a chain may end where it began
+            seen.add(id(error))
             words = f": {error}" if isinstance(error, (Unavailable, ClientError)) else ""
             told += [f"{type(error).__name__}{words}\n", *traceback.format_tb(error.__traceback__)]
             error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)

@@ -74,7 +74,8 @@ class AcceptOtlp:
         sources = messages.read(signal, body, as_json=as_json)
         if len(sources) > SPANS_LIMIT:
             raise TooLarge(f"a request may have {SPANS_LIMIT:,} spans or records; {SMALLER}")
-        for index, mapped in enumerate(messages.mapped(sources)):
+        redact = str if self.redactor is None else self.redactor.text
+        for index, mapped in enumerate(messages.mapped(sources, redact)):
             try:
                 accepted.append(self._checked(mapped))
             except Rejected as rejected:

@@ -71,6 +71,10 @@ class Tombstones(Protocol):
     def load_deletion(self, ref: RunRef) -> Deletion | None:
         """The receipt as it is now (strongly consistent); None without a tombstone."""
 
+    def is_gone_with_tenant(self, ref: RunRef) -> bool:
+        """Whether there is neither run nor tombstone, and never will be: its tenant is deleted
+        (strongly consistent)."""
+
     def note(self, before: Deletion, after: Deletion) -> bool:
         """Replace the receipt `before` by `after`; returns whether that one stands now, and not
         one that somebody else wrote meanwhile."""

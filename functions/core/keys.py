@@ -40,8 +40,8 @@ INVOCATION_OBJECTS: Final = "invocations/"
 
 INVOCATION_PREFIX: Final = "INVOCATION#"
 RUN_PREFIX: Final = "PIPELINERUN#"
+TENANT_PREFIX: Final = "TENANT#"
 _LISTED_RUN = "RUN#"
-_TENANT_PREFIX = "TENANT#"
 _ALL_TENANTS = "TENANTS"
 _API_KEY_PREFIX = "APIKEY#"
 _OPEN_PREFIX = "OPEN#"
@@ -183,7 +183,7 @@ def listed_api_key(tenant_id: str, created_at: int, key_id: str) -> ItemKey:
 
 def all_tenants() -> tuple[str, str, str]:
     """The partition of the index, and the first and last sort key, of all tenants."""
-    return _ALL_TENANTS, *beginning_with(_TENANT_PREFIX)
+    return _ALL_TENANTS, *beginning_with(TENANT_PREFIX)
 
 
 def all_api_keys(tenant_id: str) -> tuple[str, str, str]:
@@ -193,7 +193,7 @@ def all_api_keys(tenant_id: str) -> tuple[str, str, str]:
 
 def _of_tenant(tenant_id: str) -> str:
     """The partition of the tenant's own item, and in the index of its runs and API keys."""
-    return f"{_TENANT_PREFIX}{tenant_id}"
+    return f"{TENANT_PREFIX}{tenant_id}"
 
 
 def invocation_item(ref: InvocationRef) -> ItemKey:

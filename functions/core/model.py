@@ -11,6 +11,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import NamedTuple, Self
 
+from msgspec import Struct
+
 from functions.core.keys import RunRef
 
 EXACT = decimal.Context(prec=100, traps=[decimal.Inexact, decimal.InvalidOperation])
@@ -109,11 +111,11 @@ class Run:
         return RunStatus.STALE if self.stale else RunStatus.RUNNING
 
 
-@dataclass(frozen=True, slots=True)
-class StepRow:
+class StepRow(Struct, frozen=True, gc=False):
     """A recorded step as far as counting needs it.
 
-    All times are the sender's, but `stored_at`, which is ours.
+    All times are the sender's, but `stored_at`, which is ours. A Struct, because a recount makes a
+    hundred thousand: a third of a dataclass's time, and nothing for the collector to look into.
     """
 
     step_id: str

@@ -70,6 +70,12 @@ class RunStore(Runs, Protocol):
     def extend_retention(self, run: Run) -> None:
         """Keep the run at least until `run.expires_at`."""
 
+    def resume(self, run: Run, since: int) -> None:
+        """Let a stale run be running again, whose newest event makes it stale at `since` only."""
+
+    def move_mark(self, run: Run, since: int) -> None:
+        """Let a run that stays stale be so since then, and no longer since before."""
+
 
 class TotalsStore(Runs, Protocol):
     """What summarize writes: TOTALS, PREVIEW, SUMMARY."""
@@ -150,10 +156,15 @@ class EventBus(Protocol):
 
 
 class Place(NamedTuple):
-    """How far a sweep came: behind `after`, or at the beginning, of a shard of the open runs."""
+    """How far a tour of the open runs came: behind `after`, or at the beginning, of a shard.
+
+    Of tours that take several sweeps also when this one began, and the last one; 0 for none.
+    """
 
     shard: int = 0
     after: RunRef | None = None
+    began_at: int = 0
+    last_at: int = 0
 
 
 class OpenRuns(Runs, Protocol):
@@ -163,7 +174,7 @@ class OpenRuns(Runs, Protocol):
         """Runs without an end, as the index has them, which lags behind; and where to go on: at the
         next shard, when it was the last page of this one. A page may be empty."""
 
-    def load_runs(self, refs: Sequence[RunRef]) -> list[Run | Unavailable]:
+    def load_runs(self, refs: Sequence[RunRef]) -> dict[RunRef, Run | Unavailable]:
         """Those of the runs that there are, or why one cannot be read; they may lag by a moment."""
 
     def newest_event_at(self, run: Run) -> int:
@@ -183,7 +194,7 @@ class OpenRuns(Runs, Protocol):
         """Let a run that goes on be running again, under the same conditions."""
 
     def load_place(self) -> Place:
-        """Where the last sweep stopped; the beginning if it came to the end."""
+        """Where the last sweep stopped; the beginning if it came to the end of a tour."""
 
     def save_place(self, place: Place) -> None:
         """Note where the next sweep goes on."""

@@ -15,11 +15,10 @@ from functions.core.deletions import Erasures, Tombstones
 from functions.core.errors import NotFound
 from functions.core.ids import check_tenant_id
 from functions.core.keys import RunRef
+from functions.core.times import SECOND
 
 SEGMENTS: Final = 8
 """Into which the table is cut to look for invocations."""
-LOOKS: Final = 2
-"""The second finds what an index showed late, and what somebody was still writing at the first."""
 
 
 class TenantData(Protocol):
@@ -45,9 +44,9 @@ class TenantData(Protocol):
     def has_tenant(self, tenant_id: str) -> bool:
         """Whether there is the tenant, or its tombstone."""
 
-    def bury_tenant(self, tenant_id: str, deleted_at: int, expires_at: int) -> None:
-        """Put a tombstone in the tenant's place, whether it is there or not; it says nothing of the
-        tenant but since when it is deleted."""
+    def bury_tenant(self, tenant_id: str, deleted_at: int, expires_at: int) -> int:
+        """Put a tombstone in the tenant's place, whether it is there or not; an earlier one stays.
+        Returns since when the tenant is deleted, which is all that it says. Raises NewerSchema."""
 
 
 class Objects(Protocol):
@@ -58,8 +57,8 @@ class Objects(Protocol):
 
 @dataclass(slots=True)
 class TenantErasure:
-    """What one call did. `unfinished` runs are still being erased; once there is none, and nothing
-    else is left either, the tenant is gone: `finished`.
+    """What one call did. `unfinished` runs are still being erased; once there is none, and none can
+    come any more, the rest goes, and the tenant is gone: `finished`.
 
     `existed`: there was anything of it. `objects` and `versions` are those that no run told of.
     """
@@ -77,12 +76,17 @@ class TenantErasure:
 
 @dataclass(frozen=True, slots=True)
 class DeleteTenant:
+    """`quiet_s` is longer than any writer's invocation, and than an index lags: one that had read
+    the tenant before its tombstone was put may open a run until then. Only a call that began after
+    it, and found neither run nor key, can be the last."""
+
     data: TenantData
     objects: Objects
     tombstones: Tombstones
     erasures: Erasures
     now_ns: Callable[[], int]
     retention_days: int
+    quiet_s: int
     spread: Callable[[Callable[[int], int], Iterable[int]], Iterable[int]] = map
 
     def __call__(
@@ -95,28 +99,29 @@ class DeleteTenant:
         tenant's id, and Unavailable.
         """
         check_tenant_id(tenant_id)
+        began = self.now_ns()
         erasure = TenantErasure(tenant_id, existed=self.data.has_tenant(tenant_id))
-        self._bury(erasure)
+        quiet = erasure.existed and began >= self._bury(tenant_id) + self.quiet_s * SECOND
         erasure.keys = self.data.delete_keys(tenant_id)
         self._begin_runs(erasure, told)
         erasure.unfinished = self.unfinished(tenant_id)
-        if not erasure.runs and not erasure.unfinished:
-            self._finish(erasure, told)
-        found = (erasure.keys, erasure.runs, erasure.unfinished, erasure.invocations)
-        if not erasure.existed and any((*found, erasure.versions)):
+        clean = not (erasure.keys or erasure.runs or erasure.unfinished)
+        if clean and (quiet or not erasure.existed):
+            self._take_rest(erasure, told)
+            erasure.finished = quiet
+        if not erasure.existed and not (clean and erasure.invocations == erasure.versions == 0):
             erasure.existed = True
-            self._bury(erasure)
+            self._bury(tenant_id)
         return erasure
 
     def unfinished(self, tenant_id: str) -> int:
         """How many of the tenant's runs are still being erased: far cheaper than a call."""
         return self.data.unfinished_deletions(tenant_id)
 
-    def _bury(self, erasure: TenantErasure) -> None:
-        if erasure.existed:
-            now_ns = self.now_ns()
-            expires_at = deletions.kept_until(now_ns, self.retention_days)
-            self.data.bury_tenant(erasure.tenant_id, now_ns, expires_at)
+    def _bury(self, tenant_id: str) -> int:
+        now_ns = self.now_ns()
+        expires_at = deletions.kept_until(now_ns, self.retention_days)
+        return self.data.bury_tenant(tenant_id, now_ns, expires_at)
 
     def _begin_runs(self, erasure: TenantErasure, told: Callable[[TenantErasure], None]) -> None:
         for ref in self.data.runs_of_tenant(erasure.tenant_id):
@@ -133,20 +138,17 @@ class DeleteTenant:
             erasure.runs += deletion.finished_at is None
             told(erasure)
 
-    def _finish(self, erasure: TenantErasure, told: Callable[[TenantErasure], None]) -> None:
+    def _take_rest(self, erasure: TenantErasure, told: Callable[[TenantErasure], None]) -> None:
         """What belonged to no run, and what outlived its items."""
         tenant_id = erasure.tenant_id
-        for _ in range(LOOKS):
-            segments = self.spread(
-                lambda segment: self.data.delete_invocations(tenant_id, segment), range(SEGMENTS)
-            )
-            for invocations in segments:
-                erasure.invocations += invocations
+        segments = self.spread(
+            lambda segment: self.data.delete_invocations(tenant_id, segment), range(SEGMENTS)
+        )
+        for invocations in segments:
+            erasure.invocations += invocations
+            told(erasure)
+        for prefix in keys.objects_of_tenant(tenant_id):
+            for names, versions in self.objects.take_below(prefix):
+                erasure.objects += names
+                erasure.versions += versions
                 told(erasure)
-            for prefix in keys.objects_of_tenant(tenant_id):
-                for names, versions in self.objects.take_below(prefix):
-                    erasure.objects += names
-                    erasure.versions += versions
-                    told(erasure)
-            erasure.keys += self.data.delete_keys(tenant_id)
-        erasure.finished = True

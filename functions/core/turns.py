@@ -5,11 +5,11 @@ from typing import Final
 from functions.core.times import SECOND
 
 TURN_NS: Final = 61 * 60 * SECOND
-"""An hour and a bit: no multiple of the time between two sweeps, so that whoever is come by only
-every second or third time has a turn all the same."""
+"""An hour and a bit: no multiple of the time between two sweeps, so that not all that began on the
+hour has its turn with the same one."""
 
 
-def has_turn(age_ns: int, every_s: int) -> bool:
-    """True once in every 61 minutes of age, the first time at once, for who asks every `every_s`
-    seconds."""
-    return age_ns % TURN_NS < every_s * SECOND
+def has_turn(age_ns: int, apart_ns: int) -> bool:
+    """True once in every 61 minutes of age, the first time at once, for who came by `apart_ns` ago;
+    twice for who came by later than that, and never not at all."""
+    return age_ns % TURN_NS < apart_ns

@@ -21,7 +21,7 @@ class Erased(StrEnum):
     """What became of a request."""
 
     DROPPED = "dropped"
-    """There is no tombstone: nothing may be erased."""
+    """There is no tombstone, of the run or its tenant: nothing may be erased."""
     WAITING = "waiting"
     UNFINISHED = "unfinished"
     LOOKED = "looked"
@@ -59,7 +59,7 @@ class Erase:
         """
         deletion = self.tombstones.load_deletion(ref)
         if deletion is None:
-            return Erasure(Erased.DROPPED)
+            return self._without_tombstone(ref, late)
         began = self.now_ns()
         since = began if deletion.since is None else deletion.since
         quiet_at = since + self.quiet_s * SECOND
@@ -83,6 +83,21 @@ class Erase:
                 self.erasures.request_erasure(ref)
                 return _erasure(Erased.UNFINISHED, before, deletion)
         return self._looked(before, deletion, since, clean=deletion == before and began >= quiet_at)
+
+    def _without_tombstone(self, ref: RunRef, late: Callable[[], bool]) -> Erasure:
+        """Of a run that was never opened, as its tenant was deleted before, there may be a body in
+        the inbox. Who writes one asks for its erasure afterwards: one look is enough."""
+        if not self.tombstones.is_gone_with_tenant(ref):
+            return Erasure(Erased.DROPPED)
+        taken = Erasure(Erased.LOOKED)
+        for objects, versions in self.objects.take_objects(ref):
+            taken = replace(
+                taken, objects=taken.objects + objects, versions=taken.versions + versions
+            )
+            if late():
+                self.erasures.request_erasure(ref)
+                return replace(taken, outcome=Erased.UNFINISHED)
+        return taken
 
     def _looked(self, before: Deletion, deletion: Deletion, since: int, *, clean: bool) -> Erasure:
         """All was looked through; when nothing was left after the quiet time, that is the end."""

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from functions.adapters import clients
+from functions.adapters.direct_puts import with_direct_puts
 from functions.adapters.dynamodb import DynamoDBTable
 from functions.adapters.dynamodb_invocations import DynamoDBInvocations
 from functions.adapters.dynamodb_runs import DynamoDBRunStore
@@ -61,9 +62,10 @@ def at_once(ingest: Ingest, steps: StepSpread, messages: Spread) -> Ingest:
 @cache
 def _ingest() -> Ingest:
     settings = IngestSettings.from_environment()
-    made = (clients.dynamodb(), clients.s3(), clients.sqs())
+    patient = clients.patient(clients.dynamodb())
+    dynamodb = with_direct_puts(patient, clients.credentials())
     return at_once(
-        ingest_over(*made, settings, time.time_ns),
+        ingest_over(dynamodb, clients.s3(), clients.sqs(), settings, time.time_ns),
         steps=ThreadPoolExecutor(clients.STEPS_AT_ONCE).map,
         messages=ThreadPoolExecutor(clients.MESSAGES_AT_ONCE).map,
     )

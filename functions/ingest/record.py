@@ -16,9 +16,10 @@ from functions.core import caps, items, keys, retention
 from functions.core.deletions import Erasures
 from functions.core.errors import Rejected
 from functions.core.keys import Pointer, RunRef
-from functions.core.model import End, Order, Outcome, Run, RunStatus, Start
+from functions.core.model import End, Order, Outcome, Run, RunStatus, Stale, Start
 from functions.core.ports import DeadLetters, ObjectStore, Recorded, Refusal, RunStore
 from functions.core.retention import DAY_S, times_of
+from functions.core.staleness import deadline_ns
 from functions.core.times import SECOND
 from functions.ingest.answers import Answer, TakeAnswer
 from functions.ingest.claims import redeem, whole
@@ -65,6 +66,7 @@ class RecordMessage:
 
     def __call__(self, body: str) -> Result:
         """Store what can be stored; what never can goes to the dead letters with the whole body.
+        A body that a note stood for is kept aside anew, to live as long as its letter.
 
         Raises Unavailable when the message must be delivered again.
         """
@@ -72,7 +74,8 @@ class RecordMessage:
         result = Result()
         head: Head | None = None
         try:
-            message = wire.open_message(whole(self.objects, body))
+            body = whole(self.objects, body)
+            message = wire.open_message(body)
             head = message.head
             if head.claim is None:
                 result = self._record(message, refusals)
@@ -189,11 +192,25 @@ class RecordMessage:
                 self.runs.put_result(run, end)
         if known.start.yields_to(start):
             self.runs.replace_start(run, start)
+            run = replace(run, start=start)
         first_end = min(map(_end_of, ends), key=lambda end: end.order, default=None)
         if first_end and (known.end is None or known.end.yields_to(first_end)):
             self.runs.end_run(run, first_end)
-        elif run.expires_at - known.expires_at > DAY_S:
+            return
+        if known.stale:
+            self._see_to_mark(run, known.stale, recorded)
+        if run.expires_at - known.expires_at > DAY_S:
             self.runs.extend_retention(run)
+
+    def _see_to_mark(self, run: Run, stale: Stale, recorded: Sequence[Recorded[RunEvent]]) -> None:
+        """Not left to the sweep, whose next look may come after a retention that counts from the
+        mark. A run that stays stale keeps its mark: that was told already."""
+        newest = max(max(times_of(one.event).values()) for one in recorded)
+        since = newest + deadline_ns(run.start)
+        if since > self.now_ns():
+            self.runs.resume(run, since)
+        elif since > stale.since:
+            self.runs.move_mark(run, since)
 
 
 def _each[T](

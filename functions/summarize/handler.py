@@ -17,9 +17,8 @@ from functions.adapters.telemetry import Telemetry
 from functions.core.changes import Change
 from functions.summarize.recount import Recount
 from functions.summarize.tally import Tallied, Tally
-from functions.summarize.telling import lasting_drift, tell_of_runs
+from functions.summarize.telling import RUNS_TOLD, lasting_drift, tell_of_runs
 
-_RUNS_TOLD: Final = 50
 _STEPS_TIMED: Final = 50
 """Of a batch: more would make its line longer than it is worth."""
 
@@ -45,7 +44,8 @@ def summarize_over(
 @cache
 def _summarize() -> Summarize:
     settings = SummarizeSettings.from_environment()
-    return summarize_over(clients.dynamodb(), clients.sqs(), clients.events, settings)
+    dynamodb = clients.patient(clients.dynamodb())
+    return summarize_over(dynamodb, clients.sqs(), clients.events, settings)
 
 
 def handle(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
@@ -76,7 +76,7 @@ def process(event: dict[str, Any], summarize: Summarize) -> dict[str, Any]:
         failed.append(position)
     runs = list(dict.fromkeys("/".join(change.ref) for change in changes))
     took_ms = round((time.perf_counter() - began) * 1000)
-    _report(tallied, len(records), {"took_ms": took_ms, "runs": runs[:_RUNS_TOLD]}, summarize)
+    _report(tallied, len(records), {"took_ms": took_ms, "runs": runs[:RUNS_TOLD]}, summarize)
     if not failed:
         return {"batchItemFailures": []}
     return {"batchItemFailures": [{"itemIdentifier": sequence_number(records[min(failed)])}]}

@@ -22,7 +22,7 @@ from functions.core.keys import RunRef
 from functions.core.ports import EventBus
 from functions.core.run_events import run_ended
 from functions.summarize.recount import Recount, Recounted
-from functions.summarize.telling import lasting_drift, tell_of_runs
+from functions.summarize.telling import RUNS_TOLD, lasting_drift, tell_of_runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def recount_over(
 @cache
 def _parts() -> RecountParts:
     settings = RecountSettings.from_environment()
-    return recount_over(clients.dynamodb(), clients.s3(), clients.events, settings)
+    return recount_over(clients.patient(clients.dynamodb()), clients.s3(), clients.events, settings)
 
 
 def handle(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
@@ -75,7 +75,7 @@ class Asked(NamedTuple):
 def process(event: dict[str, Any], parts: RecountParts) -> dict[str, Any]:
     """Recount each run that the batch asks for, once; the answer names what must come again."""
     began = time.perf_counter()
-    failed_batches = 0
+    of_failed_batches: list[str] = []
     asked: dict[RunRef, Asked] = {}
     asked_by: dict[RunRef, list[str]] = {}
     failed: list[str] = []
@@ -85,7 +85,8 @@ def process(event: dict[str, Any], parts: RecountParts) -> dict[str, Any]:
         if isinstance(requests, Exception):
             failed.append(record["messageId"])
             continue
-        failed_batches += requests.of_failed_batch
+        if requests.of_failed_batch:
+            of_failed_batches.append(record["messageId"])
         for ref, request in requests.runs:
             asked[ref] = asked[ref].joined(request) if ref in asked else request
             asked_by.setdefault(ref, []).append(record["messageId"])
@@ -104,13 +105,15 @@ def process(event: dict[str, Any], parts: RecountParts) -> dict[str, Any]:
     for ref in untold:
         failed += asked_by[ref]
     tell_of_runs(found, parts.telemetry)
+    come_again = dict.fromkeys(failed)
     counts = {
-        "RecountsFailed": len(failed),
-        "FailedBatches": failed_batches,
+        "RecountsFailed": len(come_again),
+        # Once each: when all is done that its message asked for.
+        "FailedBatches": sum(one not in come_again for one in of_failed_batches),
         "EventsRefused": len(untold),
     }
     _report(found, counts, began, parts)
-    return {"batchItemFailures": [{"itemIdentifier": one} for one in dict.fromkeys(failed)]}
+    return {"batchItemFailures": [{"itemIdentifier": one} for one in come_again]}
 
 
 def _tell(ended: list[Recounted], parts: RecountParts) -> list[RunRef]:
@@ -134,7 +137,7 @@ def _report(
         },
         about={
             "took_ms": round((time.perf_counter() - began) * 1000),
-            "runs": ["/".join(recounted.run.ref) for recounted in found],
+            "runs": ["/".join(recounted.run.ref) for recounted in found[:RUNS_TOLD]],
         },
     )
 

@@ -33,7 +33,7 @@ class Tallied:
     counted: list[StepRow] = field(default_factory=list)
     failed: dict[int, Unavailable] = field(default_factory=dict)
     ended: list[tuple[int, RunEndedEvent]] = field(default_factory=list)
-    """What is to be told, with the first position of its run."""
+    """What is to be told, with the position of the record that says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Tally:
     def _summarize(self, run: Run, changes: Sequence[Change], tallied: Tallied) -> None:
         """The run ended: recount it here when it is small, else through the queue. Whoever did it
         tells that the run has ended, if that is news."""
-        news = any(isinstance(change, RunEnded) and change.new for change in changes)
+        ends = [one.position for one in changes if isinstance(one, RunEnded) and one.new]
         total = self.totals.mark_ended(run).totals.agents_total
         budget = RECOUNT_HERE_PER_INVOCATION - tallied.recounted_steps
         if total <= min(RECOUNT_HERE, budget):
@@ -119,16 +119,20 @@ class Tally:
             if recounted:
                 tallied.recounts.append(recounted)
                 tallied.recounted_steps += recounted.steps
-                if news and recounted.run.end:
+                if ends and recounted.run.end:
                     event = run_ended(recounted.run, recounted.summary.totals)
-                    tallied.ended.append((changes[0].position, event))
+                    tallied.ended.append((ends[-1], event))
         else:
-            self.recounts.request_recount(run.ref, None if news else total, announce=news)
+            self.recounts.request_recount(run.ref, None if ends else total, announce=bool(ends))
             tallied.recount_requests += 1
 
     def _publish(self, tallied: Tallied) -> None:
         """At the end, many at once. What is not taken is left to a recount, which a queue repeats:
-        the counting of other runs must not wait for it."""
+        the counting of other runs must not wait for it. Ends behind a run that failed are told when
+        their records come again, and not as often as that run fails."""
+        again = min(tallied.failed, default=None)
+        if again is not None:
+            tallied.ended = [(at, event) for at, event in tallied.ended if at < again]
         refused = self.bus.publish([event for _, event in tallied.ended])
         tallied.published = len(tallied.ended) - len(refused)
         for position, event in tallied.ended:

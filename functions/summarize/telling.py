@@ -12,6 +12,8 @@ from functions.core.model import RunStatus
 from functions.core.times import SECOND, text_of
 from functions.summarize.recount import Recounted
 
+RUNS_TOLD: Final = 50
+"""On the line of a batch: more would make it longer than it is worth."""
 RUN_LINE: Final = "run summarized"
 PHASE_LINE: Final = "phase failed"
 

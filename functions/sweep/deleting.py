@@ -11,8 +11,8 @@ from functions.core.api_ports import RunQuery, RunReader, Tenants
 from functions.core.deletions import Erasures, Tombstones
 from functions.core.errors import NotFound, Unavailable
 from functions.core.keys import RunRef
-from functions.core.model import RunStatus
-from functions.core.ports import UnfinishedDeletion, UnfinishedDeletions
+from functions.core.model import Run, RunStatus
+from functions.core.ports import OpenRuns, UnfinishedDeletion, UnfinishedDeletions
 from functions.core.retention import DAY_S
 from functions.core.times import SECOND
 from functions.core.turns import has_turn
@@ -31,21 +31,23 @@ class Deleted:
     begun: int = 0
     overdue: int = 0
     finished: bool = False
-    failed: list[Unavailable] = field(default_factory=list)
+    failed: list[tuple[RunRef | None, Unavailable]] = field(default_factory=list)
+    """With the run that it is about, if it is about one."""
 
     @contextmanager
-    def attempt(self) -> Iterator[None]:
+    def attempt(self, ref: RunRef | None = None) -> Iterator[None]:
         """What one tenant or run meets costs the others nothing: the next sweep repeats it."""
         try:
             yield
         except Unavailable as failure:
-            self.failed.append(failure)
+            self.failed.append((ref, failure))
 
 
 @dataclass(frozen=True, slots=True)
 class Deleting:
     tenants: Tenants
     reader: RunReader
+    runs: OpenRuns
     unfinished: UnfinishedDeletions
     tombstones: Tombstones
     erasures: Erasures
@@ -64,11 +66,13 @@ class Deleting:
         deleted.finished = in_time and self._ask_again(late, deleted)
 
     def _begin_due(self, late: Callable[[], bool], deleted: Deleted) -> bool:
-        """Whether there was time for all tenants."""
+        """Whether there was time for all tenants; each has its turn once an hour."""
         for tenant in self.tenants.each_tenant():
+            if late():
+                return False
             if isinstance(tenant, Unavailable):
-                deleted.failed.append(tenant)
-            elif tenant.retention_days is not None:
+                deleted.failed.append((None, tenant))
+            elif tenant.retention_days is not None and self._has_turn(tenant.created_at):
                 until = self.now_ns() - tenant.retention_days * DAY_S * SECOND
                 query = RunQuery(tenant.tenant_id, 0, until)
                 with deleted.attempt():
@@ -76,23 +80,31 @@ class Deleting:
                         return False
         return True
 
+    def _has_turn(self, since: int) -> bool:
+        return has_turn(self.now_ns() - since, self.every_s * SECOND)
+
     def _begin_runs(self, query: RunQuery, late: Callable[[], bool], deleted: Deleted) -> bool:
         """Whether there was time for all of the query's runs: they are listed by their start, and
         stay until they have been at rest for as long."""
         after: tuple[int, str] | None = None
         while True:
             page = self.reader.page_of_runs(query, after, RUNS_AT_ONCE)
-            for run in page.runs:
+            silent = [run.ref for run in page.runs if run.status != RunStatus.RUNNING]
+            for ref, run in self.runs.load_runs(silent).items():
                 if late():
                     return False
-                if run.status != RunStatus.RUNNING:
-                    with deleted.attempt():
-                        deleted.begun += self._begin_one(run.ref, query.until)
+                with deleted.attempt(ref):
+                    deleted.begun += self._begin_one(ref, run, query.until)
             if page.last is None:
                 return True
             after = page.last
 
-    def _begin_one(self, ref: RunRef, until: int) -> bool:
+    def _begin_one(self, ref: RunRef, run: Run | Unavailable, until: int) -> bool:
+        """Whether it was due. Raises what `run` is, if that cannot be read."""
+        if isinstance(run, Unavailable):
+            raise run
+        if not _is_at_rest(run, until):  # a write that is refused would cost as much as one
+            return False
         try:
             deletions.begin(
                 ref,
@@ -115,10 +127,17 @@ class Deleting:
                     if late():
                         return False
                     deleted.overdue += 1
-                    with deleted.attempt():
+                    with deleted.attempt(one.ref):
                         self._ask_for(one, overdue_since)
         return True
 
     def _ask_for(self, deletion: UnfinishedDeletion, overdue_since: int) -> None:
-        if has_turn(overdue_since - deletion.requested_at, self.every_s):
+        if has_turn(overdue_since - deletion.requested_at, self.every_s * SECOND):
             self.erasures.request_erasure(deletion.ref)
+
+
+def _is_at_rest(run: Run, before: int) -> bool:
+    """As what is read here may lag, the tombstone's own condition has the last word."""
+    if run.end:
+        return run.end.order.at < before
+    return run.stale is not None and run.stale.since < before

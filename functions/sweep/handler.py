@@ -52,6 +52,7 @@ def sweep_over(
     deleting = Deleting(
         tenants=DynamoDBTenants(table),
         reader=DynamoDBRunReader(table),
+        runs=open_runs,
         unfinished=open_runs,
         tombstones=DynamoDBTombstones(table),
         erasures=SqsErasures(sqs, settings.erasure_queue_url),
@@ -99,8 +100,9 @@ def process(left_ms: Callable[[], int], parts: SweepParts) -> dict[str, int]:
 
 def _report(swept: Swept, deleted: Deleted, parts: SweepParts) -> dict[str, int]:
     failed = [*swept.failed, *deleted.failed]
-    for failure in failed[:10]:
-        parts.telemetry.logger.warning("will be looked at again", exc_info=failure)
+    for ref, failure in failed[:10]:
+        whose = ref._asdict() if ref else {}
+        parts.telemetry.logger.warning("will be looked at again", extra=whose, exc_info=failure)
     done = {
         "OpenRuns": swept.open_runs,
         "RunsStale": swept.marked,

@@ -11,21 +11,22 @@ bucket.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from functions.core import keys
 from functions.core.errors import Unavailable
+from functions.core.keys import RunRef
 from functions.core.model import Run, Stale, Totals
 from functions.core.ports import EventBus, OpenRuns, Place, RecountQueue
 from functions.core.run_events import RunEvent, run_stale
+from functions.core.staleness import deadline_ns
 from functions.core.times import SECOND
 from functions.core.turns import has_turn
 
 type Spread = Callable[[Callable[[Run], Verdict], Iterable[Run]], Iterable[Verdict]]
 """How independent looks at runs are spread: `map` one after the other, an executor's at once."""
 
-STALE_AFTER_S: Final = 3_600
-"""For runs that do not say for how long they may be silent."""
 RUNS_AT_ONCE: Final = 100
 
 
@@ -39,7 +40,8 @@ class Swept:
     recount_requests: int = 0
     events_refused: int = 0
     finished: bool = False
-    failed: list[Unavailable] = field(default_factory=list)
+    failed: list[tuple[RunRef | None, Unavailable]] = field(default_factory=list)
+    """With the run that it is about, if it is about one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,32 +85,37 @@ class Sweep:
         by the next sweep. Raises Unavailable when the runs themselves cannot be listed: `swept` has
         then what was done before.
         """
-        began = place = self.runs.load_place()
+        noted = self.runs.load_place()
+        place = noted if noted.began_at else noted._replace(began_at=self.now_ns())
+        # Of a last tour that nobody noted, one sweep was enough.
+        last_at = place.last_at or place.began_at - self.every_s * SECOND
         while place.shard < keys.OPEN_RUN_SHARDS:
             if late():
                 self.runs.save_place(place)
                 return
             refs, place = self.runs.page_of_open_runs(place, RUNS_AT_ONCE)
             if refs:
-                self._settle(self._load(refs, swept), swept)
-        if began != Place():
-            self.runs.save_place(Place())
+                self._settle(self._load(refs, swept), last_at, swept)
+        ended = Place(last_at=noted.began_at)
+        if noted != ended:
+            self.runs.save_place(ended)
         swept.finished = True
 
-    def _load(self, refs: Sequence[keys.RunRef], swept: Swept) -> list[Run]:
+    def _load(self, refs: Sequence[RunRef], swept: Swept) -> list[Run]:
         try:
             found = self.runs.load_runs(refs)
         except Unavailable as failure:
-            found = [failure]
-        swept.failed += [run for run in found if isinstance(run, Unavailable)]
-        return [run for run in found if isinstance(run, Run)]
+            swept.failed.append((None, failure))
+            return []
+        swept.failed += [(ref, run) for ref, run in found.items() if isinstance(run, Unavailable)]
+        return [run for run in found.values() if isinstance(run, Run)]
 
-    def _settle(self, runs: Sequence[Run], swept: Swept) -> None:
+    def _settle(self, runs: Sequence[Run], last_at: int, swept: Swept) -> None:
         now_s = self.now_ns() // SECOND
         is_open = [r for r in runs if not r.end and not r.deleted and r.expires_at > now_s]
         swept.open_runs += len(is_open)
-        verdicts = list(self.spread(self._look, is_open))
-        swept.failed += [verdict.failure for verdict in verdicts if verdict.failure]
+        verdicts = list(self.spread(partial(self._look, last_at), is_open))
+        swept.failed += [(v.run.ref, v.failure) for v in verdicts if v.failure]
         for verdict in verdicts:
             if verdict.failure is None and verdict.mark is None and verdict.run.stale:
                 self._attempt(verdict, swept, self._take_off)
@@ -116,28 +123,25 @@ class Sweep:
         for verdict in self._tell(asked, swept):
             self._attempt(verdict, swept, self._mark)
 
-    def _look(self, run: Run) -> Verdict:
-        """Only a run that may be past its deadline is looked into any further than RUN;
-        one that is stale already, only when it has its turn, or nobody was told of it."""
-        deadline_ns = SECOND * (
-            STALE_AFTER_S if run.start.stale_after_s is None else run.start.stale_after_s
-        )
+    def _look(self, last_at: int, run: Run) -> Verdict:
+        """Only a run that may be past its deadline is looked into any further than RUN; one that is
+        stale already, only when it has its turn, or nobody was told of it. It was come by last
+        after `last_at`, when the last tour began."""
+        deadline = deadline_ns(run.start)
         now_ns = self.now_ns()
-        if run.stale is None and run.start.order.at + deadline_ns > now_ns:
+        if run.stale is None and run.start.order.at + deadline > now_ns:
             return Verdict(run)
-        if run.stale and not run.stale.untold and not self._has_turn(run.stale, now_ns):
-            return Verdict(run, run.stale)
+        told = run.stale and not run.stale.untold and run.stale
+        if told and not has_turn(now_ns - told.since, now_ns - last_at):
+            return Verdict(run, told)
         try:
-            since = self.runs.newest_event_at(run) + deadline_ns
+            since = self.runs.newest_event_at(run) + deadline
             if since > now_ns:
                 return Verdict(run)
             totals = self.runs.read_totals(run).totals
         except Unavailable as failure:
             return Verdict(run, failure=failure)
         return Verdict(run, Stale(since, totals.agents_total), totals)
-
-    def _has_turn(self, stale: Stale, now_ns: int) -> bool:
-        return has_turn(now_ns - stale.since, self.every_s)
 
     def _ask(self, verdict: Verdict, swept: Swept) -> None:
         """Ask for the summary. No `agents_total`, which a partial one might cover, the first time:
@@ -175,7 +179,7 @@ class Sweep:
         try:
             run = self.runs.load_run(verdict.run.ref)
         except Unavailable as failure:
-            swept.failed.append(failure)
+            swept.failed.append((verdict.run.ref, failure))
             return False
         return run is not None and not run.end and not run.deleted
 
@@ -193,6 +197,6 @@ class Sweep:
         try:
             act(verdict, swept)
         except Unavailable as failure:
-            swept.failed.append(failure)
+            swept.failed.append((verdict.run.ref, failure))
             return False
         return True

@@ -19,6 +19,15 @@ def optional(name: str) -> str | None:
     return os.environ.get(name) or None
 
 
+def seconds(name: str, otherwise: float) -> float:
+    """A number of seconds. Raises ValueError for what is none."""
+    text = optional(name)
+    try:
+        return otherwise if text is None else float(text)
+    except ValueError:
+        raise ValueError(f"{name} is {text!r}: not a number of seconds") from None
+
+
 def redact() -> "Redact | None":
     """What RUNTALLY_REDACT asks for: nothing, or `rules`. Raises ValueError for anything else."""
     asked = optional("RUNTALLY_REDACT")

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 MAX_DEPTH = 200
+_LEVELS_DROPPED = 10
 
 # A string that never ends is taken to the end of the text, or finding that out again from each of
 # its quotes would take time squared.
@@ -48,12 +49,18 @@ def deeper_than(text: bytes, limit: int = MAX_DEPTH) -> bool:
     """Whether brackets nest more than `limit` levels; counts first: few texts have that many.
 
     Then drops all but brackets and the quotes around some of them, in passes that cost a copy of
-    the text at most, where matching string by string would cost many times its size.
+    the text at most, where matching string by string would cost many times its size. What is left
+    of a wide payload goes by dropping innermost pairs: each time it is one level lower at most.
     """
-    if text.count(b"{") + text.count(b"[") <= limit:
+    if _brackets(text) <= limit:
         return False
     unescaped = text.replace(rb"\\", b"").replace(rb"\"", b"")
     bare = unescaped.translate(None, _ALL_BUT_BRACKETS_AND_QUOTES).replace(b'""', b"")
+    flatter = bare
+    for levels in range(2, _LEVELS_DROPPED, 2):
+        flatter = flatter.replace(b"{}", b"").replace(b"[]", b"")
+        if _brackets(flatter) + levels <= limit:
+            return False
     depth = 0
     for run in _QUOTED_OR_BRACKETS.finditer(bare):
         first = bare[run.start()]
@@ -64,6 +71,10 @@ def deeper_than(text: bytes, limit: int = MAX_DEPTH) -> bool:
         elif first in b"]}":
             depth -= run.end() - run.start()
     return False
+
+
+def _brackets(text: bytes) -> int:
+    return text.count(b"{") + text.count(b"[")
 
 
 def utf8(text: str) -> bytes:

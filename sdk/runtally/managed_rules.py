@@ -29,9 +29,9 @@ from detect_secrets.plugins.telegram_token import TelegramBotTokenDetector
 from detect_secrets.plugins.twilio import TwilioKeyDetector
 from stdnum import luhn
 
-_MOST_PASSES: Final = 8
-"""What stands right before a key that is gone may now end like a key itself; but a text that was
-made to need thousands of passes shall not get them."""
+_MOST_PASSES: Final = 4
+"""Where something is gone, what stood around it may look like a key now; but a text that was made
+to need many passes shall not get them."""
 
 
 def redact(text: str) -> str:
@@ -110,6 +110,18 @@ def _behind_an_escape(text: str, start: int, at: int) -> int:
     return start + 1 if escaped and start + 1 < at else start
 
 
+# What may stand right before a key or a card though it ends in a letter or a digit, each of a width
+# that `re` can look back by: escapes in texts and in URLs, and the ends of a terminal's colours.
+_ESCAPES: Final = (r"\\[nrtbf]", r"\\u[0-9a-fA-F]{4}", r"\\x[0-9a-fA-F]{2}", "%[0-9a-fA-F]{2}")
+_COLOURS: Final = tuple(rf"[\[;][0-9]{{{digits}}}m" for digits in range(4))
+
+
+def _apart(before: str, last: str) -> str:
+    """Matches behind `last` where what precedes it is not of `before`, or ends an escape."""
+    behind = "|".join(f"(?<={escape}{last})" for escape in _ESCAPES + _COLOURS)
+    return f"(?:(?<!{before}{last})|{behind})"
+
+
 # --- keys ---
 
 _KEY_GOES_ON: Final = re.compile(r"[A-Za-z0-9_-]*")
@@ -140,13 +152,15 @@ _WITHIN: Final[dict[object, str]] = {
 def _rule(detector: object, pattern: re.Pattern[str]) -> tuple[str, re.Pattern[str]]:
     """With what a text must hold for the rule to be worth asking."""
     begins = _LITERAL.match(pattern.pattern)
-    return _WITHIN.get(detector) or (begins[0] if begins else ""), pattern
+    # Keys are taken to their end: if that had to come soon, of many in a row each pass found one.
+    rule = re.compile(pattern.pattern.removesuffix(r"(?!\w)"), pattern.flags)
+    return _WITHIN.get(detector) or (begins[0] if begins else ""), rule
 
 
 def _beginning(prefix: str, rest: str) -> tuple[str, re.Pattern[str]]:
-    r"""Not within a word, but perhaps behind the `n` of a `\n` in JSON text."""
+    """Not within a word."""
     start = re.escape(prefix)
-    return prefix, re.compile(rf"{start}(?:(?<![A-Za-z0-9_-]{start})|(?<=\\[nrtbf]{start})){rest}")
+    return prefix, re.compile(f"{start}{_apart('[A-Za-z0-9_-]', start)}{rest}")
 
 
 _TOKEN: Final = "[A-Za-z0-9_-]"  # noqa: S105 - the characters of one
@@ -210,7 +224,7 @@ def _private_keys(text: str) -> Iterator[tuple[int, int]]:
 
 _SPACED: Final = "[ \u00a0\u202f-]"  # U+00A0 and U+202F do not break
 _CARD: Final = re.compile(
-    r"[2-6](?:(?<![0-9A-Za-z_.].)|(?<=\\[nrtbf].))"
+    rf"[2-6]{_apart('[0-9A-Za-z_.]', '.')}"
     r"(?:(?<=[46])|(?<=5)(?=[1-5])|(?<=2)(?=[2-7])|(?<=3)(?=[04-9]))"
     r"(?:[0-9]{13,18}"
     rf"|[0-9]{{3}}({_SPACED})[0-9]{{4}}\1[0-9]{{4}}\1[0-9]{{4}}(?:\1[0-9]{{1,3}})?"
@@ -225,7 +239,8 @@ def _cards(text: str) -> Iterator[tuple[int, int]]:
     match = _CARD.search(text)
     while match is not None:
         start, end = match.span()
-        card = next((n for n in (end, start + _GROUPED) if _is_card(text[start:n])), None)
+        ends = dict.fromkeys((end, min(end, start + _GROUPED)))  # each is summed up but once
+        card = next((n for n in ends if _is_card(text[start:n])), None)
         if card is not None:
             yield start, card
         match = _CARD.search(text, card or start + 1)

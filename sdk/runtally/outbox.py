@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from runtally import lifetime, wire
 from runtally.courier import Courier
-from runtally.cuts import Cut, Packer, Sealed
+from runtally.cuts import AFTER_S, Cut, Packer, Sealed
 
 if TYPE_CHECKING:
     from runtally.redaction import Redactor
@@ -51,12 +51,14 @@ class Outbox:
         courier: Courier,
         *,
         redactor: "Redactor | None" = None,
+        send_after_s: float = AFTER_S,
         memory_bytes: int = MEMORY_BYTES,
         block_s: float = BLOCK_S,
     ) -> None:
         self._courier = courier
         self.redactor = redactor
         """What events go through before they become lines."""
+        self._send_after_s = send_after_s
         self._memory_bytes = memory_bytes
         self._block_s = block_s
         self.begin()
@@ -67,7 +69,7 @@ class Outbox:
         """
         self._state = threading.Condition()
         self._delivering = threading.Lock()
-        self._packer = Packer()
+        self._packer = Packer(self._send_after_s)
         self._cuts: list[Cut] = []
         self._ready: list[Sealed] = []
         self._held = 0

@@ -14,6 +14,7 @@ import msgspec
 
 from runtally import environment, wire
 from runtally.courier import Courier
+from runtally.cuts import AFTER_S
 from runtally.outbox import Outbox, Unsent
 from runtally.run import Run, record
 from runtally.senders import Sender, SqsSender
@@ -30,6 +31,7 @@ _log = logging.getLogger("runtally")
 
 FLUSH_S: Final = 30.0
 _BEFORE_FREEZE_S: Final = 1.0
+_LONGEST_WAIT_S: Final = 300
 _Answer = TypeVar("_Answer")
 
 
@@ -47,6 +49,8 @@ class Recorder:
     Messages go to `queue_url`, with `bucket` for those over the SQS limit, or to a `sender` of your
     own. While they cannot be sent they wait in `spool_dir` (by default a private directory below
     the system's temporary one; with a sender of your own none). What is left at exit is flushed.
+    An event waits for others of its run for `send_after_s` seconds, 10 unless said otherwise: less
+    shows it sooner and costs more, as each message is an object of its own.
     Every text goes through `redact` first, for instance `runtally.redaction.rules()`.
     Raises ValueError for settings that cannot work; after that, recording raises nothing.
     """
@@ -65,6 +69,7 @@ class Recorder:
         max_spool_bytes: int = DEFAULT_MAX_BYTES,
         on_loss: Literal["log", "raise"] = "log",
         redact: "Redact | None" = None,
+        send_after_s: float = AFTER_S,
     ) -> None:
         try:
             self.tenant_id = msgspec.convert(tenant_id, wire.TenantId)
@@ -72,6 +77,8 @@ class Recorder:
             raise ValueError(f"tenant_id {tenant_id!r}: {error}") from None
         if (sender is None) == (queue_url is None):
             raise ValueError("a Recorder needs either queue_url or sender")
+        if not 0 < send_after_s <= _LONGEST_WAIT_S:
+            raise ValueError(f"send_after_s is {send_after_s}: not in (0, {_LONGEST_WAIT_S}]")
         spool: Spool | None = None
         if queue_url is not None:
             sender = SqsSender(queue_url, bucket, region=region, sqs=sqs, s3=s3)
@@ -81,13 +88,15 @@ class Recorder:
             spool = Spool(Path(spool_dir), max_spool_bytes)
         assert sender is not None  # noqa: S101 - for the type checker: one of the two was given
         self._on_loss = on_loss
-        self._outbox = Outbox(Courier(sender, spool), redactor=_redactor(redact))
+        self._outbox = Outbox(
+            Courier(sender, spool), redactor=_redactor(redact), send_after_s=send_after_s
+        )
 
     @classmethod
     def from_environment(cls) -> "Self":
         """Settings from RUNTALLY_TENANT_ID, RUNTALLY_QUEUE_URL and, optional, RUNTALLY_BUCKET,
-        RUNTALLY_SPOOL_DIR and RUNTALLY_REDACT, which may be `rules`. Raises ValueError that names
-        what is missing."""
+        RUNTALLY_SPOOL_DIR, RUNTALLY_SEND_AFTER_S and RUNTALLY_REDACT, which may be `rules`. Raises
+        ValueError that names what is missing or wrong."""
         tenant_id, queue_url = environment.required("RUNTALLY_TENANT_ID", "RUNTALLY_QUEUE_URL")
         return cls(
             tenant_id=tenant_id,
@@ -95,6 +104,7 @@ class Recorder:
             bucket=environment.optional("RUNTALLY_BUCKET"),
             spool_dir=environment.optional("RUNTALLY_SPOOL_DIR"),
             redact=environment.redact(),
+            send_after_s=environment.seconds("RUNTALLY_SEND_AFTER_S", AFTER_S),
         )
 
     def run(  # noqa: PLR0913 - one keyword a field
@@ -122,6 +132,11 @@ class Recorder:
             stale_after_s=stale_after_s,
             buckets=buckets,
         )
+
+    def redacted(self, text: str) -> str:
+        """The text as it would be recorded: the same where nothing is redacted."""
+        redactor = self._outbox.redactor
+        return text if redactor is None else redactor.text(text)
 
     def record_events(
         self, run_id: str, events: Sequence[wire.RunEvent], *, at_once: bool = False

@@ -6,6 +6,7 @@ included. What has a form of its own stays: ids, kind, status, amounts; so do nu
 every string that nothing was found in, byte for byte. docs/redaction.md has the rest.
 """
 
+import functools
 import json
 import logging
 import typing
@@ -35,6 +36,8 @@ KEPT: Final = frozenset(
     }
 )
 """Fields whose strings have a form of their own, in the events that have them."""
+_MAY_BE_JSON: Final = frozenset({"attributes", "result"})
+"""Fields for which the library writes as JSON what is no text: it stays JSON."""
 
 _Event = TypeVar("_Event", bound=wire.Event)
 
@@ -107,25 +110,30 @@ class Redactor:
         return event if redacted is line else cast("_Event", wire.decode_event(redacted, ""))
 
     def line(self, line: bytes) -> bytes:
-        """The line of a valid event, redacted; the very same object where nothing was found.
+        """The line of a valid event, redacted and minified; the very same object where nothing was
+        found.
 
         Fields that the wire format does not know are redacted like any other text.
         """
-        members = {name: bytes(value) for name, value in _members.decode(line).items()}
+        minified = json_text.minify(line)
+        members = {name: bytes(value) for name, value in _members.decode(minified).items()}
         forms = _forms_in(members)
         texts = _Texts(self.text, members.keys() & _fields)
         for name, value in members.items():
             if name not in _fields:
                 texts.see_key(name)
             if not _has_form(forms.get(name), value):
-                members[name] = texts.in_value(value)
+                members[name] = texts.in_value(value, may_be_json=name in _MAY_BE_JSON)
         renamed = texts.renamed_keys()
         redacted = b",".join(
-            _encoded(renamed.get(name, name)) + b":" + _with_keys(value, renamed)
+            # What the wire format calls its own stays, whatever becomes of such a key elsewhere.
+            _encoded(name if name in _fields else renamed.get(name, name))
+            + b":"
+            + _with_keys(value, renamed)
             for name, value in members.items()
         )
         redacted = b"{" + redacted + b"}"
-        return line if redacted == line else redacted
+        return line if redacted == minified else redacted
 
 
 def _forms_in(members: Mapping[str, bytes]) -> Mapping[str, msgspec.json.Decoder[Any]]:
@@ -158,12 +166,15 @@ class _Texts:
         if key not in self._keys:
             self._keys[key] = self._redact(key)
 
-    def in_value(self, value: bytes) -> bytes:
+    def in_value(self, value: bytes, *, may_be_json: bool = False) -> bytes:
         """JSON without white space, every string in it redacted; the same object if none was.
 
-        Keys are seen, but stay for now: what they become depends on all of them.
+        Keys are seen, but stay for now: what they become depends on all of them. Strings that
+        `may_be_json` are looked into where they are an object or an array, whose keys are numbered
+        for themselves.
         """
-        return json_text.replace_strings(value, self._string)
+        text = self._text_or_json if may_be_json else self._redact
+        return json_text.replace_strings(value, functools.partial(self._string, text))
 
     def renamed_keys(self) -> Mapping[str, str]:
         """Of all keys seen, what those become that do not stay."""
@@ -182,13 +193,25 @@ class _Texts:
                 renamed[key] = new
         return renamed
 
-    def _string(self, written: bytes, is_key: bool) -> bytes | None:
+    def _string(self, redact: Redact, written: bytes, is_key: bool) -> bytes | None:
         text = _decoded(written)
         if is_key:
             self.see_key(text)
             return None
-        redacted = self._redact(text)
+        redacted = redact(text)
         return None if redacted == text else _encoded(redacted)
+
+    def _text_or_json(self, text: str) -> str:
+        if not text.lstrip().startswith(("{", "[")):
+            return self._redact(text)
+        try:
+            minified = json_text.minify(json_text.utf8(text))
+        except (msgspec.DecodeError, RecursionError):
+            return self._redact(text)
+        texts = _Texts(self._redact, ())
+        value = texts.in_value(minified)
+        redacted = _with_keys(value, texts.renamed_keys())
+        return text if redacted == minified else redacted.decode()
 
 
 def _with_keys(value: bytes, renamed: Mapping[str, str]) -> bytes:

@@ -60,7 +60,7 @@ def test_every_open_run_is_listed_once_in_pages_of_any_size(
     settle(services)
     found = [each for each in listed(store, limit) if each in refs]
     assert sorted(found) == sorted(refs)
-    assert sorted(store.load_runs(found), key=str) == sorted(runs, key=str)
+    assert store.load_runs(found) == {run.ref: run for run in runs}
     services.runs.end_run(runs[0], End(Order(build.T0, "1b"), RunStatus.FAILED))
     settle(services)
     assert {each for each in listed(store, limit) if each in refs} == refs - {runs[0].ref}
@@ -110,6 +110,33 @@ def test_a_mark_says_who_is_still_to_be_told_of_until_somebody_was(
     assert store.load_run(ref) == run
 
 
+def test_what_comes_later_moves_a_mark_or_takes_it_off(
+    services: Services, store: DynamoDBOpenRuns, ref: RunRef
+) -> None:
+    run, runs = opened(services, ref), services.runs
+    for act in (runs.move_mark, runs.resume):
+        act(run, STALE.since)
+        assert runs.load_run(ref) == run  # it has no mark
+    untold = replace(STALE, untold=True)
+    assert store.mark_stale(run, untold)
+    for act in (runs.move_mark, runs.resume):
+        act(run, STALE.since)
+        assert runs.load_run(ref) == replace(run, stale=untold)  # which is no older
+    for _ in range(2):
+        runs.move_mark(run, STALE.since + 1)
+        assert runs.load_run(ref) == replace(run, stale=replace(untold, since=STALE.since + 1))
+    for _ in range(2):
+        runs.resume(run, STALE.since + 2)
+        assert runs.load_run(ref) == run
+    status = (services.table.get(keys.item_of_run(ref, keys.RUN)) or {})["status"]
+    assert status == RunStatus.RUNNING
+    DynamoDBTombstones(services.table).bury(ref, build.T0, 2_000_000_000)
+    tombstone = services.table.get(keys.item_of_run(ref, keys.RUN))
+    for act in (runs.move_mark, runs.resume):
+        act(run, STALE.since + 3)
+    assert services.table.get(keys.item_of_run(ref, keys.RUN)) == tombstone
+
+
 def test_retention_buries_only_who_ended_or_went_stale_before_then(
     services: Services, store: DynamoDBOpenRuns, ref: RunRef
 ) -> None:
@@ -137,9 +164,11 @@ def test_what_this_code_may_misread_is_told_apart(
     for key in (keys.item_of_run(other.ref, keys.RUN), keys.tenant_item(tenant_id)):
         services.table.update(key, "SET #v = :v", "", {":v": 99})
     settle(services)
-    first, second = store.load_runs([run.ref, other.ref])
-    assert first == run
-    assert isinstance(second, NewerSchema)
+    gone = RunRef(ref.tenant_id, f"{ref.run_id}-none")
+    found = store.load_runs([run.ref, gone, other.ref])
+    assert found.keys() == {run.ref, other.ref}
+    assert found[run.ref] == run
+    assert isinstance(found[other.ref], NewerSchema)
     assert any(isinstance(each, NewerSchema) for each in tenants.each_tenant())
     services.table.update(keys.tenant_item(tenant_id), "SET #v = :v", "", {":v": 1})
     assert Tenant(tenant_id, 1) in tenants.each_tenant()
@@ -181,7 +210,7 @@ def test_an_unfinished_deletion_is_listed_by_its_age(
 
 
 def test_a_place_is_kept(store: DynamoDBOpenRuns, ref: RunRef) -> None:
-    for place in (Place(3, ref), Place(7), Place()):
+    for place in (Place(3, ref), Place(7), Place(2, ref, build.T0, build.T0 - 7), Place()):
         store.save_place(place)
         assert store.load_place() == place
 

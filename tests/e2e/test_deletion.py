@@ -97,7 +97,14 @@ def test_a_tenant_is_deleted_with_all_that_is_its_own(
     for each in (pipeline, of_other):
         recorded(each)
     code = command_line.run(
-        "delete", "tenant", "leaving", "--yes", "--wait", stage=stage, sleep=time.sleep
+        "delete",
+        "tenant",
+        "leaving",
+        "--yes",
+        "--wait",
+        stage=stage,
+        sleep=time.sleep,
+        clock=time.time_ns,
     )
     assert code == 0
     assert "Nothing is left of leaving." in capsys.readouterr().out

@@ -83,7 +83,9 @@ def test_every_step_is_counted_once_whatever_the_network_does(
     stage: Stage, runs: int, steps: int, faults: Mapping[str, Rule], within_s: float
 ) -> None:
     sent = [a_run(f"faulty-{steps}-{n}", steps, buckets=2 if n == 0 else 1) for n in range(runs)]
-    messages = [message for run in sent for message in run.messages()]
+    # Only for steps that come behind their run's end does summarize send a message itself.
+    late = [next(itertools.islice(run.messages(), 2, None)) for run in sent]
+    messages = [message for run in sent for message in run.messages() if message not in late]
     random.Random(8).shuffle(messages)  # noqa: S311 - the same order every time
     reading = Reading.of(stage, "acme")
     dead_letters = queues.dead_letters(stage)
@@ -91,6 +93,8 @@ def test_every_step_is_counted_once_whatever_the_network_does(
     with FaultyNetwork.before(stage) as network:
         network.begin(faults)
         send(stage, messages)
+        until(within_s, lambda: all(record_of(reading, run).summary for run in sent))
+        send(stage, late)
         until(within_s, lambda: all(is_counted(record_of(reading, run), run) for run in sent))
         network.end()
         waiting.until_quiet(stage, network.requests, within_s=60)

@@ -36,6 +36,7 @@ class MemoryDynamoDB:
         self.items: dict[tuple[str, str], Item] = {}
         self.stream: list[dict[str, Any]] = []
         self.write_units = 0
+        self.read_units = 0.0
         self.batch_gets = 100
         self.batch_deletes = 25
         self._before: dict[tuple[str, str], Item | None] = {}
@@ -45,7 +46,9 @@ class MemoryDynamoDB:
     def get_item(self, **request: Any) -> dict[str, Any]:
         def apply() -> dict[str, Any]:
             rules.check_keys("GetItem", request["Key"])
-            item = self._seen_by(request).get(_key(request["Key"]))
+            key = _key(request["Key"])
+            item = self._seen_by(request).get(key)
+            self.read_units += _read_units(self._size_of(key, item) if item else 0, request)
             if item is None:
                 return {}
             return {"Item": self._projected(item, request)}
@@ -126,7 +129,9 @@ class MemoryDynamoDB:
             if not text or expressions.holds(text, shown, *rules.definitions(request)):
                 page.append(self._projected(shown, request))
             if size >= self.page_bytes or read == request.get("Limit"):
+                self.read_units += _read_units(size, request)
                 return {"Items": page, "LastEvaluatedKey": _only(item, key_names)}
+        self.read_units += _read_units(size, request)
         return {"Items": page}
 
     def scan(self, **request: Any) -> dict[str, Any]:
@@ -315,6 +320,12 @@ def _value_size(value: Value) -> int:
 
 def _units(size: int) -> int:
     return max(1, math.ceil(size / 1024))
+
+
+def _read_units(size: int, request: dict[str, Any]) -> float:
+    """Of one request, by the items that it reads, whatever of them it returns."""
+    units = max(1, math.ceil(size / 4096))
+    return units if request.get("ConsistentRead") else units / 2
 
 
 def _index_units(old: Item, new: Item) -> int:

@@ -112,11 +112,9 @@ class MemoryS3:
             unwanted = request["Delete"]["Objects"]
             if not 0 < len(unwanted) <= 1_000:
                 raise client_error("DeleteObjects", "MalformedXML")
-            errors = [
-                {**each, "Code": "InternalError"}
-                for each in unwanted
-                if each["Key"] in self.undeletable
-            ]
+            # Without a version, as the reference lets S3 answer.
+            refused = {each["Key"] for each in unwanted} & self.undeletable
+            errors = [{"Key": key, "Code": "InternalError"} for key in sorted(refused)]
             for each in unwanted:
                 if each["Key"] not in self.undeletable:
                     self._delete(each["Key"], each.get("VersionId"))

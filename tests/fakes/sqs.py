@@ -30,7 +30,7 @@ class Sent:
     sent_at: int = 0
 
 
-@dataclass
+@dataclass(eq=False)
 class MoveTask:
     """One StartMessageMoveTask; `to_move` is what was there when it began."""
 
@@ -185,12 +185,17 @@ class MemorySQS:
         shown = [
             {
                 "Status": task.status,
+                "StartedTimestamp": self.move_tasks.index(task),
                 "ApproximateNumberOfMessagesMoved": task.moved,
                 "ApproximateNumberOfMessagesToMove": task.to_move,
+                **({"TaskHandle": self._handle_of(task)} if task.status == "RUNNING" else {}),
             }
             for task in tasks
         ]
         return {"Results": shown[: request["MaxResults"]]}
+
+    def _handle_of(self, task: MoveTask) -> str:
+        return str(self.move_tasks.index(task))
 
     def cancel_message_move_task(self, **request: Any) -> dict[str, Any]:
         task = self.move_tasks[int(request["TaskHandle"])]

@@ -64,14 +64,16 @@ def synthesise(stage: str) -> Assembly:
     return _synthesise(settings_of(stage))
 
 
-def with_all_options(sweep_minutes: int = 5) -> Assembly:
+def with_all_options(
+    sweep_minutes: int = 5, service_entries: tuple[str, ...] = ("research",)
+) -> Assembly:
     """The assembly of a stage on AWS with all that is off by default."""
     from cdk.settings import PageDomain, settings_of  # noqa: PLC0415
 
     return _synthesise(
         replace(
             settings_of("dev"),
-            service_entries=("research",),
+            service_entries=service_entries,
             cors_origins=("https://runs.example.com",),
             page_domain=PageDomain("runs.example.com", CERTIFICATE),
             alarm_email="on-call@example.com",

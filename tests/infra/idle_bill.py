@@ -1,25 +1,25 @@
 """What a stage costs by the month while nothing happens, counted in its templates.
 
-Prices of us-east-1 in dollars. What an account has for nothing (10 alarms, 3 dashboards, a million
+What an account has for nothing (10 alarms, 3 dashboards, a million
 requests to SQS) is not taken off by `dollars`; it holds once, for all of its stages.
 """
 
 import re
 from typing import Final, NamedTuple
 
+from benchmarks import aws_prices
 from tests.infra.assembly import Assembly, Template, resources_of
 
-ALARM_METRIC: Final = 0.10
-"""An alarm on a computation is paid for by each metric that it reads."""
-DASHBOARD: Final = 3.00
 FREE_ALARM_METRICS: Final = 10
 FREE_DASHBOARDS: Final = 3
 FREE_DASHBOARD_METRICS: Final = 50
 """Of each of them: one with more is paid for, https://aws.amazon.com/cloudwatch/pricing/."""
-POLLED_QUEUE: Final = 5 * 30 * 24 * 3_600 / 20 * 0.40e-6
+POLLED_QUEUE: Final = 5 * 30 * 24 * 3_600 // 20 * aws_prices.SQS_REQUEST
 """Lambda asks an empty queue five at a time, for twenty seconds each:
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html"""
-SWEEP: Final = 5e-6
+SWEEP: Final = (
+    aws_prices.LAMBDA_GB_SECOND / 4 + aws_prices.LAMBDA_REQUEST + 10 * aws_prices.DYNAMODB_READ_UNIT
+)
 """Half a second of 512 MB, one request, and twenty reads of half a unit."""
 
 
@@ -34,13 +34,13 @@ class Idle(NamedTuple):
 
     @property
     def dollars(self) -> float:
-        return round(
-            self.alarm_metrics * ALARM_METRIC
-            + self.dashboards * DASHBOARD
+        bill = (
+            self.alarm_metrics * aws_prices.ALARM_METRIC_MONTH
+            + self.dashboards * aws_prices.DASHBOARD_MONTH
             + self.polled_queues * POLLED_QUEUE
-            + self.sweeps * SWEEP,
-            2,
+            + self.sweeps * SWEEP
         )
+        return round(float(bill), 2)
 
 
 def idle(template: Template) -> Idle:

@@ -34,13 +34,13 @@ def api_folder() -> Path:
 
 
 def test_the_apis_holds_what_reads_otlp_besides(folder: Path, api_folder: Path) -> None:
-    assert {path.name for path in api_folder.iterdir()} == ALLOWED | {"google", "opentelemetry"}
-    assert size_of(api_folder) <= size_of(folder) + 2_500_000
+    assert _names_in(api_folder) == ALLOWED | {"google", "opentelemetry"}
+    assert size_of(api_folder) <= size_of(folder) + 3_500_000
 
 
 def test_the_one_that_redacts_holds_the_managed_rules_besides(api_folder: Path) -> None:
     redacting = bundle.build("local", "redacting-api")
-    assert {path.name for path in redacting.iterdir()} - {p.name for p in api_folder.iterdir()} == {
+    assert _names_in(redacting) - _names_in(api_folder) == {
         "_yaml",
         "certifi",
         "charset_normalizer",
@@ -55,7 +55,7 @@ def test_the_one_that_redacts_holds_the_managed_rules_besides(api_folder: Path) 
 
 
 def test_it_holds_our_code_and_what_that_imports_and_nothing_else(folder: Path) -> None:
-    assert {path.name for path in folder.iterdir()} == ALLOWED
+    assert _names_in(folder) == ALLOWED
 
 
 def test_it_stays_small(folder: Path) -> None:
@@ -64,8 +64,22 @@ def test_it_stays_small(folder: Path) -> None:
 
 def test_it_holds_no_leftovers(folder: Path) -> None:
     names = {path.name for path in folder.rglob("*")}
-    assert not {"__pycache__", "tests", "boto3", "botocore"} & names
-    assert not [name for name in names if name.endswith((".pyc", ".dist-info"))]
+    assert not {"tests", "boto3", "botocore"} & names
+    assert not [name for name in names if name.endswith((".dist-info", ".js", ".css"))]
+
+
+def test_its_bytecode_holds_whatever_time_an_archive_gives_its_source(folder: Path) -> None:
+    """PEP 552: bits 0 and 1 of the flags say that it goes by a hash, and that none is checked."""
+    compiled = list(folder.rglob("*.pyc"))
+    assert compiled
+    for file in compiled:
+        assert file.read_bytes()[4:8] == (0b01).to_bytes(4, "little")
+
+
+def test_the_same_sources_give_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+    """Or each build would deploy anew."""
+    again = bundle.build("local", "functions", tmp_path)
+    assert _contents_of(again) == _contents_of(folder)
 
 
 def test_what_goes_to_aws_is_compiled_for_arm64() -> None:
@@ -93,6 +107,8 @@ def test_dependencies_are_locked_with_hashes_and_without_boto3() -> None:
         ("functions.ingest.handler", "functions"),
         ("functions.summarize.handler", "functions"),
         ("functions.summarize.recount_handler", "functions"),
+        ("functions.sweep.handler", "functions"),
+        ("functions.erase.handler", "functions"),
         ("functions.api.dead_jobs_handler", "functions"),
         ("functions.api.handler", "api"),
         ("runtally.otel.otlp_protobuf", "api"),
@@ -102,7 +118,8 @@ def test_dependencies_are_locked_with_hashes_and_without_boto3() -> None:
 def test_every_entry_point_starts_from_it_alone(
     module: str, bundled: Bundle, tmp_path: Path
 ) -> None:
-    """With the standard library and boto3, which Lambda's runtime brings, and nothing else."""
+    """With the standard library and boto3, which Lambda's runtime brings, and nothing else; and
+    compiles nothing."""
     folder = bundle.build("local", bundled)
     for name in OF_LAMBDAS_RUNTIME:
         origin = importlib.util.find_spec(name)
@@ -113,8 +130,11 @@ def test_every_entry_point_starts_from_it_alone(
         (tmp_path / brought.name).symlink_to(brought)
     program = (
         f"import sys; sys.path[:0] = [{str(folder)!r}, {str(tmp_path)!r}]\n"
-        f"import {module}\n"
-        "print('site' in sys.modules)"
+        f"import os, {module}\n"
+        "loaded = [one.__spec__ for one in sys.modules.values() if one.__spec__]\n"
+        f"ours = [one for one in loaded if (one.origin or '').startswith({str(folder)!r})]\n"
+        "print('site' in sys.modules, len(ours) > 50, [one.name for one in ours"
+        " if one.origin.endswith('.py') and not os.path.exists(one.cached)])"
     )
     done = subprocess.run(  # noqa: S603 - fixed arguments
         [sys.executable, "-I", "-S", "-B", "-W", "error", "-c", program],
@@ -122,7 +142,7 @@ def test_every_entry_point_starts_from_it_alone(
         text=True,
         check=False,
     )
-    assert (done.stdout, done.stderr) == ("False\n", "")
+    assert (done.stdout, done.stderr) == ("False True []\n", "")
 
 
 def test_an_unchanged_tree_is_not_built_again(folder: Path) -> None:
@@ -141,3 +161,13 @@ def test_a_changed_source_is(tmp_path: Path) -> None:
     assert bundle.build("local", "functions", tmp_path / "build", {"functions": sources}) == built
     assert (built / "functions" / "__init__.py").read_text() == "# changed"
     assert not (built / "functions" / "core" / "keys.py").exists()
+
+
+def _names_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} - {"__pycache__"}
+
+
+def _contents_of(folder: Path) -> dict[Path, bytes]:
+    return {
+        file.relative_to(folder): file.read_bytes() for file in folder.rglob("*") if file.is_file()
+    }

@@ -60,6 +60,20 @@ def test_messages_come_in_small_batches_at_once(assembly: Assembly) -> None:
         assert mapping.get("MaximumBatchingWindowInSeconds", 0) == 0
 
 
+def test_neither_a_hot_run_nor_a_mass_deletion_takes_the_account_s_concurrency(
+    assembly: Assembly,
+) -> None:
+    limited = {
+        path: mapping["ScalingConfig"]
+        for path, mapping in mappings(assembly).items()
+        if "ScalingConfig" in mapping
+    }
+    assert limited == {
+        "Ingest/Function/Messages": {"MaximumConcurrency": assembly.settings.ingest_at_once},
+        "Erase/Function/Messages": {"MaximumConcurrency": 20},
+    }
+
+
 def test_a_poisoned_record_neither_blocks_the_stream_nor_disappears(assembly: Assembly) -> None:
     stream = mappings(assembly)["Summarize/Function/Stream"]
     assert stream["BisectBatchOnFunctionError"] is True

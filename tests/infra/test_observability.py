@@ -8,7 +8,9 @@ from typing import Any, Final, cast
 
 import pytest
 
+from benchmarks import aws_prices
 from cdk.bundle import ROOT
+from functions.core import keys
 from tests import emf, happenings
 from tests.emf import Series
 from tests.event_files import event
@@ -91,6 +93,26 @@ def test_every_queue_of_every_stack_has_its_alarms(aws_assembly: Assembly) -> No
         for mapping in aws_assembly.resources("AWS::Lambda::EventSourceMapping").values()
     }
     assert watched_queues(aws_assembly, "ApproximateAgeOfOldestMessage") == of_functions & live
+
+
+def imports_of(assembly: Assembly) -> set[str]:
+    text = json.dumps(assembly.observability)
+    return set(re.findall(r'"Fn::ImportValue": "([^"]+)"', text))
+
+
+def exports_of(assembly: Assembly) -> set[str]:
+    """Of what the stack that watches imports from."""
+    others = [each for each in assembly.templates if each is not assembly.observability]
+    outputs = [output for each in others for output in each["Outputs"].values()]
+    return {output["Export"]["Name"] for output in outputs if "Export" in output}
+
+
+def test_a_service_entry_goes_where_the_stack_that_watches_it_is_deployed_first() -> None:
+    """As docs/upgrading.md says: in the other order CloudFormation refuses."""
+    before = with_all_options()
+    after = with_all_options(service_entries=())
+    assert not imports_of(before) <= exports_of(after)
+    assert imports_of(after) <= exports_of(before)
 
 
 def test_every_function_has_its_alarm(aws_assembly: Assembly) -> None:
@@ -251,6 +273,15 @@ def test_two_stages_in_one_account_do_not_mix() -> None:
     assert len(set(namespaces)) == 3
 
 
+def test_a_dashboard_shows_what_dynamodb_throttles_of_every_index(whole: Assembly) -> None:
+    shown = {
+        (series.name, dict(series.dimensions).get("GlobalSecondaryIndexName"))
+        for series in series_on_dashboards(whole)
+    }
+    for place in (None, keys.BY_TENANT, keys.OPEN_RUNS):
+        assert {("ReadThrottleEvents", place), ("WriteThrottleEvents", place)} <= shown, place
+
+
 def test_dashboards_are_named_after_their_stage(aws_assembly: Assembly) -> None:
     names = [
         each["DashboardName"]
@@ -377,8 +408,8 @@ def test_the_runbook_says_what_a_stage_in_an_account_of_its_own_pays(whole: Asse
     free = sum(size <= idle_bill.FREE_DASHBOARD_METRICS for size in sizes)
     assert (len(sizes), free) == (2, 1), sizes
     alarm_metrics = idle_by_stack(whole)["observability"].alarm_metrics
-    paid = (alarm_metrics - idle_bill.FREE_ALARM_METRICS) * idle_bill.ALARM_METRIC
-    paid += (len(sizes) - min(free, idle_bill.FREE_DASHBOARDS)) * idle_bill.DASHBOARD
+    paid = (alarm_metrics - idle_bill.FREE_ALARM_METRICS) * float(aws_prices.ALARM_METRIC_MONTH)
+    paid += (len(sizes) - min(free, idle_bill.FREE_DASHBOARDS)) * float(aws_prices.DASHBOARD_MONTH)
     said = re.search(r"account of its own pays \$([\d.]+) ", (ROOT / RUNBOOK).read_text())
     assert said
     assert float(said[1]) == pytest.approx(paid)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from functions.core import keys
 from functions.core.keys import RunRef
 from tests import build, emf, happenings
 from tests.build import RUN
@@ -160,13 +161,18 @@ def test_rejections(assembly: Assembly, heard: tuple[MemoryStage, Told]) -> None
 def test_nobody_reads_the_stream(assembly: Assembly, heard: tuple[MemoryStage, Told]) -> None:
     stage, told = heard
     alarm = alarms(assembly)["StreamStopped"]
-    periods = []
-    for n in range(1, 4):
-        stage.ingest(build.body(build.step(n)))
-        periods.append(told.measured())
-    assert fires(alarm, periods)
-    assert not fires(alarm, periods[:2])
-    assert not fires(alarm, [*periods[:2], both(alarm, periods[2], Invocations=[1.0])])
+    stage.ingest(build.body(build.step(1)))
+    stored = told.measured()
+    counted = both(alarm, stored, Invocations=[1.0])
+    late = of_aws(alarm, {"Invocations": [1.0]})
+    hour = 3_600 // metric_maths.period_of(alarm)
+    assert hour == 4
+    idle: list[Measured] = [{}]
+    assert fires(alarm, [counted, stored, stored]), "used all the time"
+    assert fires(alarm, [counted, stored, *(hour - 1) * idle, stored]), "used once an hour"
+    assert fires(alarm, [stored, *5 * hour * idle, stored]), "used every few hours"
+    assert not fires(alarm, [*hour * [counted], stored, late, *hour * [counted]]), "a straddle"
+    assert not fires(alarm, [*3 * hour * [stored], *6 * hour * idle]), "over at last"
 
 
 def test_deletions_that_are_overdue(assembly: Assembly, heard: tuple[MemoryStage, Told]) -> None:
@@ -261,7 +267,7 @@ def test_what_keeps_crashing_is_told_at_its_second_crash(
                 assert fires(alarm, crashing(alarm, [first, first + apart])), (first, apart)
 
 
-@pytest.mark.parametrize("sweep_minutes", [1, 60])
+@pytest.mark.parametrize("sweep_minutes", [5, 60])
 def test_alarms_on_the_sweep_go_by_how_often_it_runs(sweep_minutes: int) -> None:
     of_stage = alarms(with_all_options(sweep_minutes))
     errors, overdue = of_stage["SweepErrors"], of_stage["DeletionsOverdue"]
@@ -274,6 +280,17 @@ def test_alarms_on_the_sweep_go_by_how_often_it_runs(sweep_minutes: int) -> None
     lasting = max(2, 7_200 // period)
     assert fires(overdue, lasting * [found])
     assert not fires(overdue, (lasting - 1) * [found])
+
+
+def test_what_dynamodb_throttles_of_an_index_is_told_too(assembly: Assembly) -> None:
+    """Of the table's reads and writes, and of each index's: by whichever it is alone."""
+    alarm = alarms(assembly)["TableThrottled"]
+    places = {(each.name, each.dimensions) for each in metric_maths.series_in(alarm)}
+    indexes = {dict(of).get("GlobalSecondaryIndexName") for _, of in places}
+    assert indexes == {None, keys.BY_TENANT, keys.OPEN_RUNS}
+    assert len(places) == 2 * len(indexes)
+    for series in metric_maths.series_in(alarm):
+        assert fires(alarm, 3 * [{series: [1.0]}]), series
 
 
 def test_workers_that_are_busy_with_long_jobs_have_not_stopped(assembly: Assembly) -> None:

@@ -177,6 +177,7 @@ def test_the_outputs_are_those_that_others_read(assembly: Assembly) -> None:
         "EventQueueDeadLetterUrl",
         "EventQueueUrl",
         "IngestFunction",
+        "QuietS",
         "RecountDeadLetterUrl",
         "RecountFunction",
         "RecountQueueUrl",

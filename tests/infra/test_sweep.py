@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from cdk.settings import settings_of
+from cdk.sweep import SWEEP_TIMEOUT
 from tests.infra.assembly import Assembly, resources_of
 from tests.infra.permissions import GOLDEN
 
@@ -54,7 +55,13 @@ def test_the_sweep_changes_runs_and_its_own_place_and_nothing_else() -> None:
     assert writes == ["PIPELINERUN#*", "SWEEP*"]
 
 
-@pytest.mark.parametrize("minutes", [-5, 0, 61])
-def test_a_sweep_that_would_never_or_hardly_run_is_refused(minutes: int) -> None:
+@pytest.mark.parametrize("minutes", [-5, 0, 4, 61])
+def test_a_sweep_that_would_meet_the_next_or_hardly_run_is_refused(minutes: int) -> None:
     with pytest.raises(ValueError, match=f"sweep_minutes is {minutes}"):
         replace(settings_of("dev"), sweep_minutes=minutes)
+
+
+def test_a_sweep_is_over_before_the_next_begins_however_often_that_is() -> None:
+    for minutes in (5, 60):
+        settings = replace(settings_of("dev"), sweep_minutes=minutes)
+        assert SWEEP_TIMEOUT.to_minutes() < settings.sweep_minutes

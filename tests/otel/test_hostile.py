@@ -106,10 +106,10 @@ def test_deep_json_is_recorded_or_refused(levels: int) -> None:
 def test_a_fault_of_the_mapping_costs_one_span(monkeypatch: pytest.MonkeyPatch) -> None:
     faults = iter([True, False, False])
 
-    def fail_once(source: Any) -> Mapped:
+    def fail_once(source: Any, redact: Any) -> Mapped:
         if next(faults):
             raise ZeroDivisionError
-        return events_of_span(source)
+        return events_of_span(source, redact)
 
     monkeypatch.setattr(steps, "events_of_span", fail_once)
     first, *others = messages.mapped([span(), span(), span()])

@@ -20,7 +20,7 @@ from functions.adapters.settings import (
 )
 from functions.adapters.sqs import SqsRecountQueue
 from functions.api.handler import api_over
-from functions.core import caps
+from functions.core import caps, keys
 from functions.core.errors import Unavailable
 from functions.core.turns import TURN_NS
 from functions.ingest import handler as ingest_handler
@@ -293,7 +293,8 @@ class World:
         self._take_recounts()
 
     def _sweep_at_rest(self) -> None:
-        """Twice: the first goes on where the last one stopped, the second comes by all."""
+        """Twice: the first goes on where the last one stopped; the second comes by all, and knows
+        of no tour before, so that each has its turn."""
         self._sweep_clock_s = SWEPT_AFTER_S
         for _ in range(2):
             self.stage.dynamodb.settle()
@@ -301,6 +302,7 @@ class World:
             self._take_recounts()
             self.tasks.spawn(self.recounts.poll)
             self.tasks.run()
+            self.stage.dynamodb.items.pop((keys.SWEEP, keys.SWEEP), None)
 
     def _sweep_once(self, left_ms: Callable[[], int]) -> dict[str, Any]:
         return dict(sweep_handler.process(left_ms, self._sweep))

@@ -69,7 +69,7 @@ class SpanExporter(export.SpanExporter):
 
     def _record(self, span: trace.ReadableSpan) -> bool:
         try:
-            mapped = events_of_span(span_of(span))
+            mapped = events_of_span(span_of(span), self._recorder.redacted)
         except Exception as error:  # noqa: BLE001 - never the application's problem
             unforeseen = not isinstance(error, Rejected)
             _log.warning("runtally: a span is not recorded: %s", error, exc_info=unforeseen)

@@ -2,7 +2,7 @@
 
 import decimal
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
@@ -18,11 +18,20 @@ _ROWS: Final = Rows(mapping.ROWS)
 
 
 class Facts:
-    """What is said of one step, by rows of the table; `kind` is what decides whether it counts."""
+    """What is said of one step, by rows of the table; `kind` is what decides whether it counts.
+    Only what is not told whole goes through `redact`."""
 
-    def __init__(self, name: str, attributes: Attributes, kind: str | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        attributes: Attributes,
+        kind: str | None = None,
+        *,
+        redact: Callable[[str], str] = str,
+    ) -> None:
         self._name = name
         self._attributes = attributes
+        self._redact = redact
         self.told = _ROWS.read(attributes)
         self.kind = kind or kind_of(name, attributes)
 
@@ -65,7 +74,7 @@ class Facts:
         node = self.told.get("node") or self._metadata().get("langgraph_node")
         if node is None and self.kind in mapping.NODE_KINDS:
             node = self.told.get("agent")
-        hint = names.grouped(str(node or ""))
+        hint = names.grouped(self._redact(str(node))) if node else ""
         return None if hint in {"", "*"} else hint
 
     def _metadata(self) -> Mapping[str, Any]:

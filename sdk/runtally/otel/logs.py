@@ -6,6 +6,7 @@ step below that span, counted only when there is no span.
 """
 
 import hashlib
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -31,15 +32,15 @@ _FAILS: Final = "claude_code.api_error"
 _MILLISECOND: Final = 1_000_000
 
 
-def events_of_log_record(record: LogRecord) -> Mapped:
+def events_of_log_record(record: LogRecord, redact: Callable[[str], str] = str) -> Mapped:
     """A step; before it, at a prompt, the start of its run. Raises Rejected for what is no event of
-    a model's work, or of no run."""
+    a model's work, or of no run. What is redacted is what `events_of_span` says."""
     name = _name_of(record)
     if not name.startswith((_CLAUDE_CODE, "gen_ai.")):
         raise Rejected("no_genai_event", "eventName", "only events of model calls are recorded")
     if not 0 < record.at < 2**63:
         raise Rejected("invalid_field", "timeUnixNano", "no time of an event")
-    facts = Facts(name, record.attributes, _kind_of(record, name))
+    facts = Facts(name, record.attributes, _kind_of(record, name), redact=redact)
     run_id = _run_id_of(record, facts)
     step = _step_of(record, name, facts)
     if name != _BEGINS_RUN:

@@ -1,7 +1,7 @@
 """Requests as sealed messages: what the OTLP routes send on, and saved files are replayed as."""
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from runtally import oversize, wire
@@ -28,22 +28,28 @@ def read(signal: Signal, body: bytes, *, as_json: bool = False) -> Sequence[Sour
     return otlp.log_records_in(body, as_json=as_json)
 
 
-def mapped(sources: Iterable[Source]) -> Iterator[Mapped | Rejected]:
-    """What each is recorded as, or why it is not: whatever one does, the others are mapped."""
-    return map(_Mapping(), sources)
+def mapped(
+    sources: Iterable[Source], redact: Callable[[str], str] = str
+) -> Iterator[Mapped | Rejected]:
+    """What each is recorded as, or why it is not: whatever one does, the others are mapped.
+
+    Redacted are those names alone that do not stay whole; the events are still to be.
+    """
+    return map(_Mapping(redact), sources)
 
 
 class _Mapping:
-    def __init__(self) -> None:
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        self._redact = redact
         self._told = False
 
     def __call__(self, source: Source) -> Mapped | Rejected:
         try:
             match source:
                 case Span():
-                    return steps.events_of_span(source)
+                    return steps.events_of_span(source, self._redact)
                 case LogRecord():
-                    return logs.events_of_log_record(source)
+                    return logs.events_of_log_record(source, self._redact)
         except Rejected as rejected:
             return rejected
         except Exception:  # noqa: BLE001 - a fault of the mapping must not cost its neighbours

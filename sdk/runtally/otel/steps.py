@@ -7,7 +7,7 @@ requests differently, it gives the same step under the same id, byte for byte.
 import base64
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -37,19 +37,20 @@ class Mapped(NamedTuple):
         return isinstance(self.events[-1], RunEnded)
 
 
-def events_of_span(span: Span) -> Mapped:
+def events_of_span(span: Span, redact: Callable[[str], str] = str) -> Mapped:
     """A step; before it, if it is a root or has its parent in another service, `run.started`; and
     behind a root, unless its run goes on in other traces, `run.ended`.
 
+    Names that are grouped are redacted first: of a key without its digits no rule knows any more.
     Raises Rejected, with OTLP's name of the field, for a span that no step can be made of.
     """
     _check(span)
-    facts = Facts(span.name, span.attributes)
+    facts = Facts(span.name, span.attributes, redact=redact)
     given = given_run_id(facts, span.scope)
     step = _step_of_span(span, facts)
     events: list[wire.RunEvent] = [step]
     if span.is_entry:
-        events.insert(0, _run_started(span, facts, given))
+        events.insert(0, _run_started(span, facts, given, redact))
     asked = str(span.attributes.get(mapping.RUN_END)).lower() == "true"
     if asked or (given is None and span.is_root):
         events.append(_run_ended(step))
@@ -131,13 +132,15 @@ def _status_of(span: Span, error: str | None) -> str:
     return "cancelled" if any(c.endswith("CancelledError") for c in cancelled) else "failed"
 
 
-def _run_started(span: Span, facts: Facts, given: str | None) -> wire.RunEvent:
+def _run_started(
+    span: Span, facts: Facts, given: str | None, redact: Callable[[str], str]
+) -> wire.RunEvent:
     made = fields.Fields(f"run of span {span.name}")
     made.put("session_id", facts.told.get("session_id"))
     made.put("attributes", _attributes_of_run(span, given))
     of_service = first_of(span.scope.resource, (mapping.PIPELINE,))
     told = span.attributes.get(mapping.PIPELINE) or of_service or facts.told.get("workflow")
-    pipeline = names.telling(str(told or ""), span.name)
+    pipeline = names.telling(*(redact(name) for name in (str(told or ""), span.name) if name))
     return made.event(
         RunStarted,
         at=span.started_at,

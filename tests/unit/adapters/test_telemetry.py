@@ -60,6 +60,18 @@ def test_nothing_is_published_when_nothing_happened(capsys: pytest.CaptureFixtur
     assert published(capsys) == []
 
 
+@pytest.mark.timeout(20)
+def test_of_exceptions_that_cause_each_other_each_is_told_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    first, second = ValueError("secret"), KeyError("secret")
+    first.__cause__, second.__cause__ = second, first
+    # A service of its own: loggers keep the output that they first had.
+    Telemetry("in a circle").logger.critical("no", exc_info=first)
+    (line,) = published(capsys)
+    assert line["exception"] == "ValueError\nKeyError\n"
+
+
 def test_batches_do_not_add_up(capsys: pytest.CaptureFixture[str]) -> None:
     """F7: each batch publishes its own."""
     telemetry = Telemetry("summarize")

@@ -8,7 +8,7 @@ import json
 import logging
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -25,6 +25,7 @@ from tests.otlp import JSON, PROTOBUF, as_json, as_protobuf, span, traces
 from tests.telling import heard
 from tests.unit.sdk.recording import KeepingSender
 from tests.unit.sdk.test_imports import loaded_by
+from tests.unit.sdk.test_managed_rules import CARD, EMAIL, KEY, KEYS, chars
 
 ADDRESS = "zora@example.com"
 GONE = "[redacted:email]"
@@ -190,6 +191,62 @@ def test_names_are_redacted_whole(stage: MemoryStage) -> None:
     bodies = "".join(message.body for message in stage.sqs.queues[EVENTS])
     assert "phase_hint" in bodies
     assert "zora" not in bodies
+
+
+GROUPED = {
+    f"POST /bot{KEYS['telegram']}/sendMessage": f"POST /bot{KEY}/sendMessage",
+    "xo" + "xb-123456789012-123456789012-" + chars(24): KEY,
+    "charge 4111 1111 1111 1111": f"charge {CARD}",
+    "mail zora@mail-123456.example.com": f"mail {EMAIL}",
+    "s" + "k-abcdEFGHabcd123456789012abcdEFGH": KEY,
+    "order 123456 of zora@example.com 7": f"order * of {EMAIL} *",
+}
+"""Names that hold what is redacted, some of it in digits that go when names are grouped."""
+
+
+def names_in(bodies: Iterable[str]) -> tuple[set[Any], set[Any]]:
+    """Of all runs the pipelines, and of all steps the hints of their phases."""
+    opened = [wire.open_message(body) for body in bodies]
+    events = [wire.decode_event(line, "") for each in opened for line in each.lines]
+    return (
+        {event.pipeline for event in events if isinstance(event, wire.RunStarted)},
+        {event.phase_hint for event in events if isinstance(event, wire.Step)} - {None},
+    )
+
+
+@pytest.mark.parametrize(("name", "redacted"), GROUPED.items())
+def test_names_are_redacted_before_they_are_grouped(
+    stage: MemoryStage, name: str, redacted: str
+) -> None:
+    client = HttpClient(stage, issue_key(stage, "acme"))
+    sent = {"Authorization": f"Bearer {client.key}", **JSON}
+    node = {"langgraph_node": name}
+    body = as_json(traces(span(1, name=name), span(2, 1, attributes=node)))
+    assert client.answer(request_event("POST", "/v1/traces", headers=sent, body=body)).status == 200
+    record = {
+        "timeUnixNano": str(build.T0),
+        "traceId": otlp.TRACE,
+        "eventName": "gen_ai.client.inference.operation.details",
+        "attributes": otlp.attributes(node),
+    }
+    body = as_json(otlp.logs(record))
+    assert client.answer(request_event("POST", "/v1/logs", headers=sent, body=body)).status == 200
+    spans, records = (message.body for message in stage.sqs.queues[EVENTS])
+    assert names_in([spans]) == ({redacted}, {redacted})
+    assert names_in([records]) == (set(), {redacted})
+
+
+@pytest.mark.parametrize(("name", "redacted"), GROUPED.items())
+def test_the_exporter_redacts_names_before_they_are_grouped(name: str, redacted: str) -> None:
+    sender = KeepingSender()
+    recorder = Recorder(tenant_id="acme", sender=sender, redact=redaction.rules())
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(SpanExporter(recorder)))
+    with provider.get_tracer("t").start_as_current_span(name, attributes={"langgraph_node": name}):
+        pass
+    provider.shutdown()
+    recorder.close()
+    assert names_in(body.decode() for body in sender.bodies) == ({redacted}, {redacted})
 
 
 def spans_with(text: str) -> dict[str, Any]:

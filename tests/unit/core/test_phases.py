@@ -1,7 +1,6 @@
 """The fold over all steps, and the phase of a step in a tree."""
 
 import json
-from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from functions.core.model import PhaseSummary, StepRow, Totals
 from functions.core.phases import NO_PHASE, phases_of, summarize_steps

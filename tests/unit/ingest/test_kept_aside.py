@@ -35,13 +35,24 @@ def test_a_note_of_the_first_form_is_read_too() -> None:
     assert len(stage.items_of(RUN, keys.STEP_PREFIX)) == 1
 
 
-def test_what_is_refused_again_stays_a_note_with_the_reasons_of_today() -> None:
+def test_what_is_refused_again_is_kept_anew_with_the_reasons_of_today() -> None:
     stage = MemoryStage()
-    note = dead_letters.note(kept(stage, body(step(1, cost_usd="-1"), step(2))))
-    assert stage.ingest(note) == []
+    refused, good = step(1, cost_usd="-1"), step(2, payload="x" * 1_048_000)
+    aside = kept(stage, body(refused, good))
+    assert stage.ingest(dead_letters.note(aside)) == []
     (letter,) = stage.dead_letters()
-    assert (letter["field"], letter["body"]) == ("events[0].cost_usd", note)
+    assert (letter["field"], letter["body"]) == ("events[0].cost_usd", dead_letters.note(aside))
+    # Put once more, so that it expires a whole life of a letter from now.
+    assert len(stage.s3.older[aside.key]) == 1
+    assert stage.s3.objects[aside.key] == stage.s3.older[aside.key][0].content
     assert len(stage.items_of(RUN, keys.STEP_PREFIX)) == 1
+
+
+def test_what_is_refused_again_and_fits_beside_its_reasons_is_a_letter_as_any_other() -> None:
+    stage = MemoryStage()
+    text = body(step(1, cost_usd="-1"))
+    assert stage.ingest(dead_letters.note(kept(stage, text))) == []
+    assert [letter["body"] for letter in stage.dead_letters()] == [text]
 
 
 @pytest.mark.parametrize(

@@ -94,12 +94,19 @@ def test_a_run_that_is_not_there_is_said_so(terminal: Terminal) -> None:
     assert not terminal.memory.sqs.queues.get(ERASURES)
 
 
-def delete_tenant(terminal: Terminal, *arguments: str, **more: Any) -> Any:
-    command = ("delete", "tenant", "acme", "--yes", "--json", *arguments)
-    code = command_line.run(*command, stage=terminal.stage, **more)
+def delete_tenant(terminal: Terminal, *arguments: str, tenant: str = "acme", **more: Any) -> Any:
+    command = ("delete", "tenant", tenant, "--yes", "--json", *arguments)
+    code = command_line.run(
+        *command, stage=terminal.stage, clock=lambda: terminal.memory.now_ns, **more
+    )
     answer = json.loads(terminal._capsys.readouterr().out)
     assert bool(code) == (answer["status"] == "running")
     return answer
+
+
+def pass_quiet_time(terminal: Terminal) -> None:
+    terminal.memory.pass_time(terminal.stage.quiet_s)
+    terminal.memory.dynamodb.settle()
 
 
 def test_nothing_is_left_of_a_deleted_tenant_and_others_keep_all(terminal: Terminal) -> None:
@@ -203,7 +210,7 @@ def test_what_can_be_no_tenant_is_refused(terminal: Terminal, tenant: str) -> No
     assert len(terminal.memory.calls.made) == calls
 
 
-def test_who_waits_reads_the_whole_table_only_twice(terminal: Terminal) -> None:
+def test_who_waits_reads_the_whole_table_only_once(terminal: Terminal) -> None:
     made, polls = terminal.memory.calls.made, []
     made.clear()
     erase = erasing(terminal)
@@ -215,7 +222,7 @@ def test_who_waits_reads_the_whole_table_only_twice(terminal: Terminal) -> None:
     assert delete_tenant(terminal, "--wait", sleep=sleep)["status"] == "finished"
     assert len(polls) > 3
     assert set(polls) == {0}
-    assert made.count("dynamodb.scan") == 2 * SEGMENTS
+    assert made.count("dynamodb.scan") == SEGMENTS
     assert made.count("dynamodb.put_item") == 2  # the tombstone, once a call: polls are none
 
 
@@ -232,17 +239,62 @@ def test_a_key_that_the_index_shows_late_holds_no_longer_in_the_end(terminal: Te
     terminal("tenants", "create", "late")
     secret = terminal.json("keys", "create", "late", "--name", "k")["api_key"]
     stage = terminal.memory
+    assert delete_tenant(terminal, tenant="late")["keys"] == 0
     assert stage.api.authenticate(f"Bearer {secret}") == "late"
-
-    def catch_up(call: str, when: str) -> None:
-        if (call, when) == ("dynamodb.scan", "after"):
-            stage.dynamodb.settle()
-
-    stage.calls.hook = catch_up
-    answer = json.loads(terminal("delete", "tenant", "late", "--yes", "--json"))
-    assert answer["keys"] == 1
+    pass_quiet_time(terminal)
+    found = delete_tenant(terminal, tenant="late")
+    assert (found["keys"], found["status"]) == (1, "running")  # it held until now
     with pytest.raises(Exception, match="no valid API key"):
         stage.api.authenticate(f"Bearer {secret}")
+    terminal.memory.dynamodb.settle()
+    assert delete_tenant(terminal, tenant="late")["status"] == "finished"
+
+
+def test_a_run_that_the_index_shows_late_is_erased_too(terminal: Terminal) -> None:
+    terminal("tenants", "create", "late")
+    run = build.RUN._replace(tenant_id="late")
+    assert terminal.memory.ingest(build.body(build.started(), build.step(1), run=run)) == []
+    answer = delete_tenant(terminal, "--wait", tenant="late", sleep=erasing(terminal))
+    assert (answer["status"], answer["runs"]) == ("finished", 1)
+    assert holdings(terminal, "late") == []
+
+
+def test_a_run_opened_by_who_had_read_the_tenant_before_is_erased_too(terminal: Terminal) -> None:
+    terminal("tenants", "create", "late")
+    stage, run = terminal.memory, build.RUN._replace(tenant_id="late")
+
+    def meanwhile(call: str, when: str) -> None:
+        if (call, when) == ("dynamodb.put_item", "before"):  # of RUN: it has read the tenant
+            stage.calls.hook = lambda call, when: None
+            assert delete_tenant(terminal, tenant="late")["status"] == "running"
+
+    stage.calls.hook = meanwhile
+    assert stage.ingest(build.body(build.started(), build.step(1), run=run)) == []
+    assert stage.item(run, keys.RUN)
+    answer = delete_tenant(terminal, "--wait", tenant="late", sleep=erasing(terminal))
+    assert (answer["status"], answer["runs"]) == ("finished", 1)
+    assert holdings(terminal, "late") == []
+
+
+def test_the_quiet_time_counts_from_the_first_tombstone(terminal: Terminal) -> None:
+    terminal("tenants", "create", "late")
+    terminal.memory.dynamodb.settle()
+    assert delete_tenant(terminal, tenant="late")["status"] == "running"
+    terminal.memory.pass_time(terminal.stage.quiet_s - 1)
+    assert delete_tenant(terminal, tenant="late")["status"] == "running"
+    assert "dynamodb.scan" not in terminal.memory.calls.made
+    terminal.memory.pass_time(1)
+    assert delete_tenant(terminal, tenant="late")["status"] == "finished"
+
+
+def test_what_is_left_of_a_tenant_without_an_item_waits_for_the_quiet_time_too(
+    terminal: Terminal,
+) -> None:
+    terminal.memory.s3.put_object(Key="inbox/unknown/_/left", Body=b"of no run")
+    first = delete_tenant(terminal, tenant="unknown")
+    assert (first["status"], first["objects"]) == ("running", 1)
+    pass_quiet_time(terminal)
+    assert delete_tenant(terminal, tenant="unknown")["status"] == "finished"
 
 
 def test_what_was_still_queued_brings_nothing_back(terminal: Terminal) -> None:
@@ -268,8 +320,9 @@ def test_a_tenant_is_deleted_only_by_who_means_it(terminal: Terminal) -> None:
 
 
 def test_a_tenant_that_is_not_there_is_said_so(terminal: Terminal) -> None:
-    with pytest.raises(LocalStageError, match="no tenant acm"):
-        terminal("delete", "tenant", "acm", "--yes")
+    for wait in ((), ("--wait",)):
+        with pytest.raises(LocalStageError, match="no tenant acm"):
+            terminal("delete", "tenant", "acm", "--yes", *wait)
 
 
 def test_a_key_holds_no_longer_from_the_first_moment_on(terminal: Terminal) -> None:
@@ -282,11 +335,20 @@ def test_a_key_holds_no_longer_from_the_first_moment_on(terminal: Terminal) -> N
 
 
 def test_people_see_what_was_deleted_and_how_to_go_on(terminal: Terminal) -> None:
-    assert "goes on" in terminal("delete", "tenant", "acme", "--yes", code=1)
+    terminal("tenants", "create", "empty")
     terminal.memory.dynamodb.settle()
+
+    def shown(tenant: str) -> str:
+        command = ("delete", "tenant", tenant, "--yes")
+        command_line.run(*command, stage=terminal.stage, clock=lambda: terminal.memory.now_ns)
+        return terminal._capsys.readouterr().out
+
+    assert "being erased: the same command goes on" in shown("acme")
+    assert "may still arrive in the next minutes: the same command goes on" in shown("empty")
     terminal.memory.erase_all()
-    terminal.memory.dynamodb.settle()
-    assert "Nothing is left of acme." in terminal("delete", "tenant", "acme", "--yes")
+    pass_quiet_time(terminal)
+    for tenant in ("acme", "empty"):
+        assert f"Nothing is left of {tenant}." in shown(tenant)
 
 
 def test_an_invocation_is_found_wherever_it_lies(terminal: Terminal) -> None:

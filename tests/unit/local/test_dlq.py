@@ -8,7 +8,7 @@ import pytest
 
 from functions.core import dead_letters, keys
 from local.commands import LocalStageError
-from local.dlq import agreed
+from local.dlq_redrive import agreed
 from local.queues import queues_of
 from tests import command_line
 from tests.build import RUN, body, ended, started, step
@@ -313,7 +313,7 @@ class TestRedriveBySqs:
     def test_a_task_does_not_outlive_the_time_of_the_command(self, terminal: Terminal) -> None:
         for n in range(1, 26):
             in_vain(terminal, body(step(n)))
-        arguments = ("--all", "--queue", "events", "--within", "0s")
+        arguments = ("--all", "--queue", "events", "--within", "0s", "--yes")
         answer = terminal.json("dlq", "redrive", *arguments, code=1)
         (moved,) = answer["queues"]
         assert moved["moved"] == 10
@@ -350,6 +350,108 @@ class TestRedriveBySqs:
         (task,) = terminal.memory.sqs.move_tasks
         assert task.status == "CANCELLED"
 
+    def test_whatever_signal_ends_it_it_says_how_many_were_moved(
+        self, terminal: Terminal, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        for n in range(1, 26):
+            in_vain(terminal, body(step(n)))
+
+        def end(_: float) -> None:
+            raise SystemExit(143)
+
+        with pytest.raises(SystemExit) as ended_by:
+            command_line.run("dlq", "redrive", "--all", stage=terminal.stage, sleep=end)
+        assert ended_by.value.code == 143
+        assert "Interrupted: 10 letters moved back. Run it again" in capsys.readouterr().err
+        assert [task.status for task in terminal.memory.sqs.move_tasks] == ["CANCELLED"]
+
+    def test_a_signal_before_the_answer_to_its_start_leaves_no_task_behind(
+        self, terminal: Terminal
+    ) -> None:
+        for n in range(1, 26):
+            in_vain(terminal, body(step(n)))
+        start = terminal.memory.sqs.start_message_move_task
+
+        def interrupted(**request: Any) -> Any:
+            start(**request)
+            raise KeyboardInterrupt
+
+        terminal.memory.sqs.start_message_move_task = interrupted  # type: ignore[method-assign]
+        with pytest.raises(LocalStageError, match="Interrupted"):
+            terminal("dlq", "redrive", "--all")
+        assert [task.status for task in terminal.memory.sqs.move_tasks] == ["CANCELLED"]
+
+    def test_a_start_that_is_refused_ends_nobody_else_s_task(self, terminal: Terminal) -> None:
+        for n in range(1, 26):
+            in_vain(terminal, body(step(n)))
+        sqs, arn = terminal.memory.sqs, "arn:memory:sqs:"
+        start, to = sqs.start_message_move_task, terminal.stage.event_queue_url
+        start(SourceArn=f"{arn}{DEAD_LETTERS}", DestinationArn=f"{arn}{to}")
+
+        def refuse(**_: Any) -> Any:
+            raise client_error("StartMessageMoveTask", "InvalidParameterValue")
+
+        sqs.start_message_move_task = refuse  # type: ignore[method-assign]
+        with pytest.raises(LocalStageError):
+            terminal("dlq", "redrive", "--all")
+        assert [task.status for task in sqs.move_tasks] == ["RUNNING"]
+
+    @pytest.mark.parametrize("earlier", [False, True])
+    def test_a_task_that_is_listed_a_moment_late_is_waited_for(
+        self, terminal: Terminal, *, earlier: bool
+    ) -> None:
+        in_vain(terminal, body(step(1)))
+        if earlier:
+            terminal("dlq", "redrive", "--all")
+            in_vain(terminal, body(step(2)))
+        sqs = terminal.memory.sqs
+        list_tasks = sqs.list_message_move_tasks
+        before = list_tasks(SourceArn=f"arn:memory:sqs:{DEAD_LETTERS}", MaxResults=1)
+        late = [before] * 3
+
+        def lags(**request: Any) -> Any:
+            return late.pop() if late else list_tasks(**request)
+
+        sqs.list_message_move_tasks = lags  # type: ignore[method-assign]
+        answer = terminal.json("dlq", "redrive", "--all")
+        assert answer["queues"] == [{"queue": "events", "moved": 1, "why_not": None}]
+        assert [task.status for task in sqs.move_tasks] == ["COMPLETED"] * (1 + earlier)
+        assert len(waiting(terminal)) == 1 + earlier
+
+    @pytest.mark.parametrize("to_be_refused", [False, True])
+    def test_what_could_not_be_read_in_time_is_not_moved_unasked(
+        self, terminal: Terminal, capsys: pytest.CaptureFixture[str], *, to_be_refused: bool
+    ) -> None:
+        if to_be_refused:
+            refused(terminal)
+        in_vain(terminal, body(step(3)))
+        with pytest.raises(LocalStageError, match="Nothing was moved"):
+            terminal("dlq", "redrive", "--all", "--within", "0s")
+        warned = " ".join(capsys.readouterr().err.split())
+        assert "Among the others may be some that were refused" in warned
+        assert terminal.memory.sqs.move_tasks == []
+        assert waiting(terminal) == []
+
+    def test_what_sqs_moved_whole_is_all_whatever_was_read_before(self, terminal: Terminal) -> None:
+        for n in range(1, 4):
+            in_vain(terminal, body(step(n)))
+        terminal.memory.sqs.receive_message(QueueUrl=DEAD_LETTERS, VisibilityTimeout=60)
+        shown = terminal("dlq", "redrive", "--all", "--yes")
+        assert "3 letters moved back" in shown
+        assert "There are more" not in shown
+
+    def test_without_tasks_what_was_not_read_is_said_to_be_left(self, terminal: Terminal) -> None:
+        def lacks(**_: Any) -> Any:
+            raise client_error("ListMessageMoveTasks", "InvalidAction")
+
+        terminal.memory.sqs.list_message_move_tasks = lacks  # type: ignore[method-assign]
+        for n in range(1, 4):
+            in_vain(terminal, body(step(n)))
+        terminal.memory.sqs.receive_message(QueueUrl=DEAD_LETTERS, VisibilityTimeout=60)
+        answer = terminal.json("dlq", "redrive", "--all", "--yes", "--queue", "events", code=1)
+        (moved,) = answer["queues"]
+        assert (moved["moved"], moved["why_not"]) == (2, "others could not be read in time")
+
     def test_a_task_that_ended_while_it_was_to_be_cancelled_did_no_harm(
         self, terminal: Terminal
     ) -> None:
@@ -364,7 +466,7 @@ class TestRedriveBySqs:
             return cancel(**request)
 
         terminal.memory.sqs.cancel_message_move_task = too_late  # type: ignore[method-assign]
-        arguments = ("--all", "--queue", "events", "--within", "0s")
+        arguments = ("--all", "--queue", "events", "--within", "0s", "--yes")
         answer = terminal.json("dlq", "redrive", *arguments, code=1)
         assert answer["queues"][0]["moved"] == 10
         assert len(waiting(terminal)) == 11

@@ -30,6 +30,7 @@ OUTPUTS = {
     "ServiceEntryQueueUrls": '{"research":"http://127.0.0.1:1/0/research"}',
     "ServiceEntryDeadLetterUrls": '{"research":"http://127.0.0.1:1/0/research-dead"}',
     "RetentionDays": "3650",
+    "QuietS": "600",
     "Stage": "local",
     "WorkerAccessPolicyArn": "arn:aws:iam::0:policy/of-no-concern-here",
 }

@@ -11,4 +11,5 @@ def sender() -> KeepingSender:
 
 @pytest.fixture
 def recorder(sender: KeepingSender) -> Recorder:
-    return Recorder(tenant_id="acme", sender=sender)
+    """One that sends nothing by itself while a test lasts."""
+    return Recorder(tenant_id="acme", sender=sender, send_after_s=300)

@@ -22,15 +22,16 @@ def test_a_message_is_cut_at_a_hundred_events() -> None:
     assert [len(cut.lines) for cut in packer.take_all()] == [50]
 
 
-def test_a_message_is_cut_five_seconds_after_its_first_event() -> None:
-    packer = Packer()
+@pytest.mark.parametrize("seconds", [cuts.AFTER_S, 2.5])
+def test_a_message_is_cut_so_many_seconds_after_its_first_event(seconds: float) -> None:
+    packer = Packer(seconds)
     packer.add(A, line(1), 10.0)
     packer.add(B, line(1), 12.0)
-    packer.add(A, line(1), 14.9)
-    assert packer.next_due() == 15.0
-    assert packer.take_due(14.999) == []
-    assert [(cut.head, len(cut.lines)) for cut in packer.take_due(15.0)] == [(A, 2)]
-    assert packer.next_due() == 17.0
+    packer.add(A, line(1), 9.9 + seconds)
+    assert packer.next_due() == 10.0 + seconds
+    assert packer.take_due(9.999 + seconds) == []
+    assert [(cut.head, len(cut.lines)) for cut in packer.take_due(10.0 + seconds)] == [(A, 2)]
+    assert packer.next_due() == 12.0 + seconds
 
 
 def test_what_goes_at_once_takes_along_what_waited() -> None:

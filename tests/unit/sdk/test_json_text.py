@@ -1,6 +1,7 @@
 """JSON mended as text: what was JSON stays token for token, what was not becomes JSON or fails."""
 
 import json
+import re
 import time
 from typing import Any
 
@@ -96,6 +97,15 @@ def test_depth_counts_brackets_that_nest_and_none_inside_strings(
 ) -> None:
     text = json.dumps(value, indent=indent).encode()
     assert json_text.deeper_than(text, limit) == (depth_of(value) > limit)
+
+
+@given(st.text('[]{}"\\ ', max_size=60), st.integers(0, 12))
+def test_depth_is_how_deep_it_gets_whatever_the_text_is(text: str, limit: int) -> None:
+    depth = deepest = 0
+    for token in re.findall(r'"(?:\\.|[^"\\])*(?:"|\\?\Z)|[\[\]{}]', text, re.DOTALL):
+        depth += (token in "[{") - (token in "]}")
+        deepest = max(deepest, depth)
+    assert json_text.deeper_than(text.encode(), limit) == (deepest > limit)
 
 
 @pytest.mark.parametrize(

@@ -374,9 +374,8 @@ def run_ids(sender: KeepingSender) -> list[str | None]:
 
 
 def test_a_trace_is_a_run_in_one_message_sent_at_its_end(
-    tracer: trace.Tracer, sender: KeepingSender, monkeypatch: pytest.MonkeyPatch
+    tracer: trace.Tracer, sender: KeepingSender
 ) -> None:
-    monkeypatch.setattr("runtally.cuts.AFTER_S", 600)
     with tracer.start_as_current_span("research") as root:
         with tracer.start_as_current_span("plan"), tracer.start_as_current_span("chat"):
             pass

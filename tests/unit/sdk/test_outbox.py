@@ -29,9 +29,16 @@ def sender() -> Iterator[KeepingSender]:
 
 
 def outbox_of(
-    sender: KeepingSender, spool: Spool | None = None, *, memory: int = 10**6, block_s: float = 5
+    sender: KeepingSender,
+    spool: Spool | None = None,
+    *,
+    memory: int = 10**6,
+    block_s: float = 5,
+    send_after_s: float = cuts.AFTER_S,
 ) -> Outbox:
-    return Outbox(Courier(sender, spool), memory_bytes=memory, block_s=block_s)
+    return Outbox(
+        Courier(sender, spool), send_after_s=send_after_s, memory_bytes=memory, block_s=block_s
+    )
 
 
 def test_a_flush_sends_what_waits_and_returns_nothing(sender: KeepingSender) -> None:
@@ -52,11 +59,8 @@ def test_what_goes_at_once_needs_no_flush(sender: KeepingSender) -> None:
     outbox.close(10)
 
 
-def test_what_waits_long_enough_needs_no_flush(
-    sender: KeepingSender, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cuts, "AFTER_S", 0.05)
-    outbox = outbox_of(sender)
+def test_what_waits_long_enough_needs_no_flush(sender: KeepingSender) -> None:
+    outbox = outbox_of(sender, send_after_s=0.05)
     for number in (1, 2):  # the second finds the thread idle
         outbox.add(HEAD, line())
         until(lambda number=number: len(sender.events) == number)  # type: ignore[misc]
@@ -144,11 +148,8 @@ def test_full_memory_makes_the_agent_wait_until_there_is_room(sender: KeepingSen
     assert len(sender.events) == 2
 
 
-def test_full_memory_does_not_wait_for_the_time_of_a_message(
-    sender: KeepingSender, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cuts, "AFTER_S", 600)
-    outbox = outbox_of(sender, memory=500, block_s=60)
+def test_full_memory_does_not_wait_for_the_time_of_a_message(sender: KeepingSender) -> None:
+    outbox = outbox_of(sender, memory=500, block_s=60, send_after_s=600)
     for _ in range(3):
         outbox.add(HEAD, line("x" * 800))
     assert len(sender.events) == 2

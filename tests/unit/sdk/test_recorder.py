@@ -40,10 +40,7 @@ def test_an_outage_that_fills_memory_does_not_stop_the_event_loop(
     assert recorder.close().lost > 0
 
 
-def test_the_end_of_a_run_needs_no_flush(
-    sender: KeepingSender, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("runtally.cuts.AFTER_S", 600)
+def test_the_end_of_a_run_needs_no_flush(sender: KeepingSender, recorder: Recorder) -> None:
     with recorder.run("p") as run, run.step("s"):
         pass
     until(lambda: len(sender.events) == 3)
@@ -112,10 +109,13 @@ def test_a_loss_is_raised_only_where_the_caller_chose_that(on_loss: Any) -> None
         {"tenant_id": "no/slash", "queue_url": "https://queue"},
         {"tenant_id": "acme"},
         {"tenant_id": "acme", "queue_url": "https://queue", "sender": FileSender("x")},
+        {"tenant_id": "acme", "queue_url": "https://queue", "send_after_s": 0},
+        {"tenant_id": "acme", "queue_url": "https://queue", "send_after_s": 301},
+        {"tenant_id": "acme", "queue_url": "https://queue", "send_after_s": float("nan")},
     ],
 )
 def test_settings_that_cannot_work_are_refused_at_once(settings: Any) -> None:
-    with pytest.raises(ValueError, match=r"tenant_id|queue_url"):
+    with pytest.raises(ValueError, match=r"tenant_id|queue_url|send_after_s"):
         Recorder(**settings)
 
 
@@ -127,7 +127,12 @@ def test_settings_from_the_environment(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("RUNTALLY_QUEUE_URL", "https://queue")
     monkeypatch.setenv("RUNTALLY_BUCKET", "bucket")
     monkeypatch.setenv("RUNTALLY_SPOOL_DIR", str(tmp_path))
+    monkeypatch.setenv("RUNTALLY_SEND_AFTER_S", "soon")
+    with pytest.raises(ValueError, match="RUNTALLY_SEND_AFTER_S is 'soon'"):
+        Recorder.from_environment()
+    monkeypatch.setenv("RUNTALLY_SEND_AFTER_S", "2.5")
     recorder = Recorder.from_environment()
+    assert recorder._outbox._send_after_s == 2.5
     assert recorder.tenant_id == "acme"
     assert recorder._outbox.limit_bytes == wire.CLAIM_LIMIT_BYTES
 

@@ -181,11 +181,86 @@ def test_keys_are_numbered_past_those_that_stay() -> None:
     assert redacted == b'{"type":"step","name 2":"x","name":"y"}'
 
 
-def test_a_function_that_always_fails_says_so_once(logged: Callable[[], str]) -> None:
-    def fails(text: str) -> str:
-        raise KeyError(text)
+def always_fails(text: str) -> str:
+    raise KeyError(text)
 
-    redactor = Redactor(fails)
+
+@pytest.mark.parametrize("redact", [lambda _: "***", always_fails], ids=["same", "fails"])
+def test_the_wire_format_s_own_names_stay_whatever_becomes_of_such_keys(
+    sender: KeepingSender, redact: Callable[[str], str]
+) -> None:
+    own = {"type": 1, "step_id": 2, "model": "m", "v": 3}
+    with Recorder(tenant_id="acme", sender=sender, redact=redact) as recorder:
+        with recorder.run("p", attributes=own) as run, run.step("s") as step:
+            step.set(model="gpt", attributes=own, payload=own)
+            run.result = own
+        recorder.flush()
+    (sent,) = sender.steps
+    gone = redaction.Redactor(redact).text("")
+    assert (sent.name, sent.model) == (gone, gone)
+    keys = {gone, f"{gone} 2", f"{gone} 3", f"{gone} 4"}
+    assert (sent.attributes or {}).keys() == keys
+    assert isinstance(sent.payload, msgspec.Raw)
+    assert json.loads(bytes(sent.payload)).keys() == keys
+    assert json.loads(sender.ended.result or "").keys() == keys
+    assert sender.started.pipeline == gone
+
+
+NUMBER = 4242424242424242
+OPEN_KEY = "-----BEGIN PRIVATE" + " KEY-----\nMIIE"
+
+
+@pytest.mark.parametrize(
+    ("said", "redacted"),
+    [
+        ({"order_id": NUMBER}, {"order_id": NUMBER}),
+        ({"key": OPEN_KEY, "n": 1.50}, {"key": "[redacted:key]", "n": 1.5}),
+        ([{"a@example.com": 1, "b@example.com": f"card {NUMBER}"}],
+         [{GONE: 1, f"{GONE} 2": "card [redacted:card]"}]),
+    ],
+)  # fmt: skip
+def test_what_was_written_as_json_stays_json(
+    redacting: Recorder, sender: KeepingSender, said: Any, redacted: Any
+) -> None:
+    with redacting.run("p", attributes={"said": {"x": said}, "list": [{"x": said}]}) as run:
+        run.result = said
+    redacting.flush()
+    assert json.loads(sender.ended.result or "") == redacted
+    attributes: Any = sender.started.attributes
+    assert json.loads(attributes["said"]) == {"x": redacted}
+    assert [json.loads(each) for each in attributes["list"]] == [{"x": redacted}]
+
+
+@pytest.mark.parametrize(
+    ("said", "redacted"),
+    [
+        ('{ "n" : 1 }', '{ "n" : 1 }'),
+        ('{ "to" : "zora@example.com", "n" : 1.50 }', '{"to":"[redacted:email]","n":1.50}'),
+        ("[zora@example.com] wrote", "[[redacted:email]] wrote"),
+        ('{"to": "zora@example.com"', '{"to": "[redacted:email]"'),
+        (f"{NUMBER}", "[redacted:card]"),
+        ("[" * 100_000 + "zora@example.com", "[" * 100_000 + GONE),
+    ],
+    ids=["nothing found", "json", "no json", "cut", "a number", "deep"],
+)
+def test_texts_that_look_like_json(said: str, redacted: str) -> None:
+    assert line_of(redaction.rules(), result=said)["result"] == redacted
+
+
+@pytest.mark.parametrize("space", ["", " ", "\n\t "])
+def test_keys_are_told_by_their_colon_wherever_it_stands(space: str) -> None:
+    written = f'{{"a@b.com"{space}: 1,{space}"c@d.com"{space}:{space}"e@f.com"}}'
+    step = wire.Step(step_id=STEP_ID, name="n", kind="tool", status="failed", started_at=1,
+                     ended_at=2, payload=msgspec.Raw(written.encode()))  # fmt: skip
+    redacted = Redactor(redaction.rules()).event(step)
+    assert isinstance(redacted.payload, msgspec.Raw)
+    assert bytes(redacted.payload).decode() == f'{{"{GONE}":1,"{GONE} 2":"{GONE}"}}'
+    line = wire.encode_event(msgspec.structs.replace(step, payload=msgspec.Raw(b'{"a" : 1}')))
+    assert Redactor(redaction.rules()).line(line) is line
+
+
+def test_a_function_that_always_fails_says_so_once(logged: Callable[[], str]) -> None:
+    redactor = Redactor(always_fails)
     assert [redactor.text("secret"), redactor.text("secret")] == [FAILED, FAILED]
     assert logged() == f"runtally: texts become {FAILED}, since redacting them fails: KeyError"
 
@@ -304,8 +379,7 @@ def test_answers_to_invocations(logged: Callable[[], str]) -> None:
     entry.invoke(json.dumps({"to": ADDRESS}).encode())
     with entry.receive() as job:
         assert job.input == {"to": ADDRESS}
-        job.fail(f"no {ADDRESS}", {ADDRESS: ADDRESS})
-    assert entry.answers == [
-        wire.InvocationEnded("i-1", "failed", f'{{"{GONE}":"{GONE}"}}', f"no {GONE}")
-    ]
+        job.fail(f"no {ADDRESS}", {ADDRESS: ADDRESS, "order_id": NUMBER})
+    result = f'{{"{GONE}":"{GONE}","order_id":{NUMBER}}}'
+    assert entry.answers == [wire.InvocationEnded("i-1", "failed", result, f"no {GONE}")]
     assert "zora" not in logged()

@@ -120,10 +120,30 @@ def test_without_eventbridge_and_queue_the_batch_comes_again() -> None:
             raise client_error(call, "InternalServerError")
 
     stage.calls.hook = down
-    assert stage.summarize(records) == [records[0]["dynamodb"]["SequenceNumber"]]
+    assert stage.summarize(records) == [records[1]["dynamodb"]["SequenceNumber"]]  # of the end
     stage.calls.hook = lambda call, when: None
     assert stage.summarize(records) == []
     assert len(ended(stage)) == 1
+
+
+def test_an_end_behind_a_run_that_fails_is_told_once_however_often_that_fails() -> None:
+    stage = MemoryStage()
+    first, broken, last = (RunRef("acme", f"run-{n}") for n in range(3))
+    stage.ingest(build.body(build.step(1), build.ended(), run=first))
+    stage.ingest(build.body(build.step(1), run=last))
+    stage.ingest(build.body(build.step(1), run=broken))
+    stage.ingest(build.body(build.ended(), run=last))
+    records = stage.new_stream_records()
+    run = stage.dynamodb.items[keys.item_of_run(broken, keys.RUN)]
+    run["v"] = {"N": "99"}
+    for _ in range(3):
+        (resume_at,) = stage.summarize(records)
+        # The first run's end stands before what failed, the last one's behind it, as its step not.
+        records = records[[r["dynamodb"]["SequenceNumber"] for r in records].index(resume_at) :]
+        assert [event["run_id"] for event in ended(stage)] == [first.run_id]
+    run["v"] = {"N": "1"}
+    assert stage.summarize(records) == []
+    assert [event["run_id"] for event in ended(stage)] == [first.run_id, last.run_id]
 
 
 @pytest.mark.parametrize("with_its_end", [True, False])

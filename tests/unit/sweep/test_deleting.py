@@ -9,6 +9,7 @@ from functions.adapters.dynamodb_tenants import DynamoDBTenants
 from functions.core import items, keys
 from functions.core.keys import RunRef
 from functions.core.tenants import Tenant
+from functions.core.turns import TURN_NS
 from functions.sweep.deleting import OVERDUE_NS, Deleted
 from runtally import wire
 from tests import build
@@ -21,7 +22,11 @@ ENDED = T0 + 3_000 * SECOND
 
 
 def stage_with(retention_days: int | None, *runs: tuple[str, wire.Event]) -> MemoryStage:
+    """Where a tenant has a retention, every sweep is its turn."""
     stage = MemoryStage(retention_days=365)
+    if retention_days is not None:
+        every_time = replace(stage.sweep_parts.deleting, every_s=TURN_NS // SECOND)
+        stage.sweep_parts = replace(stage.sweep_parts, deleting=every_time)
     tenants = DynamoDBTenants(stage.sweep_parts.table)
     for tenant_id, days in (("acme", retention_days), ("globex", None)):
         tenants.create_tenant(Tenant(tenant_id, 1, retention_days=days))
@@ -89,6 +94,60 @@ def test_retention_counts_from_the_end_however_long_ago_the_start_is() -> None:
     assert stage.sweep()["DeletionsBegun"] == 1
 
 
+def test_a_run_that_was_stale_for_longer_than_its_retention_and_goes_on_is_kept() -> None:
+    stage = stage_with(1)
+    run = RunRef("acme", "back")
+    stage.ingest(build.body(build.started(stale_after_s=60), run=run))
+    stage.now_ns = T0 + DAY // 2
+    assert stage.sweep()["RunsStale"] == 1
+    stage.now_ns = T0 + 9 * DAY
+    # Also who is stale again by now: a day ago he was not.
+    stage.ingest(build.body(build.log(9 * 86_400 - 3_600, "x"), run=run))
+    stage.dynamodb.settle()
+    stage.sweep_parts.deleting(lambda: False, Deleted())  # before the look of any sweep
+    assert deleted(stage) == set()
+    stage.ingest(build.body(build.log(9 * 86_400, "x"), run=run))
+    assert (stage.item(run, keys.RUN) or {})["status"] == "running"
+
+
+def test_a_tenant_is_looked_at_once_an_hour() -> None:
+    stage = stage_with(None)
+    tenants = DynamoDBTenants(stage.sweep_parts.table)
+    for n in range(12):
+        created_at = T0 + n * SWEPT_EVERY_S * SECOND
+        tenants.create_tenant(Tenant(f"tenant-{n}", created_at, retention_days=1))
+    of_lists = 2 * keys.OPEN_RUN_SHARDS + 1  # open runs, overdue deletions, tenants
+    looks = []
+    for _ in range(37):
+        stage.calls.made.clear()
+        stage.sweep()
+        looks.append(stage.calls.made.count("dynamodb.query") - of_lists)
+        stage.now_ns += SWEPT_EVERY_S * SECOND
+    assert max(looks) <= 2  # they do not have their turns all at once
+    assert sum(looks) == 36
+
+
+def test_tenants_without_a_due_run_are_left_to_the_next_sweep_too() -> None:
+    stage = stage_with(1)
+    stage.dynamodb.settle()
+    deleting = Deleted()
+    stage.calls.made.clear()
+    stage.sweep_parts.deleting(lambda: True, deleting)
+    assert not deleting.finished
+    assert stage.calls.made.count("dynamodb.query") == 1  # the list of tenants
+
+
+def test_a_run_that_ended_lately_costs_no_write_with_every_look() -> None:
+    stage = stage_with(7, ("long", build.ended(at=T0 + 20 * DAY)), ("old", build.ended()))
+    stage.now_ns = T0 + 26 * DAY
+    assert stage.sweep()["DeletionsBegun"] == 1
+    stage.calls.made.clear()
+    units = stage.dynamodb.write_units
+    assert stage.sweep()["DeletionsBegun"] == 0
+    assert stage.dynamodb.write_units == units
+    assert "dynamodb.update_item" not in stage.calls.made
+
+
 def test_a_run_that_goes_on_while_the_index_still_shows_it_stale_is_kept() -> None:
     stage = stage_with(1)
     stage.ingest(build.body(build.started(), run=RunRef("acme", "late")))
@@ -107,7 +166,7 @@ def test_a_sweep_without_time_goes_on_with_the_next() -> None:
     stage = stage_with(1, *((f"run-{n}", build.ended()) for n in range(7)))
     stage.now_ns = T0 + 2 * DAY
     for sweeps in range(1, 4):
-        left = [True] * 3
+        left = [True] * 4  # for a tenant, and three of its runs
         stage.dynamodb.settle()
         stage.sweep_parts.deleting(lambda left=left: not (left and left.pop()), Deleted())  # type: ignore[misc]
         assert len(deleted(stage)) == min(7, 3 * sweeps)
@@ -149,7 +208,7 @@ def test_retention_does_not_wait_for_those_that_are_overdue() -> None:
     for n in range(4):
         stage.api.delete_run(RunRef("acme", f"run-{n}"))
     stage.now_ns = T0 + 9 * DAY
-    left = [True]
+    left = [True] * 2
     stage.dynamodb.settle()
     stage.sweep_parts.deleting(lambda: not (left and left.pop()), Deleted())
     assert ("acme", "run-4") in deleted(stage)

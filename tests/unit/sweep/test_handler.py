@@ -97,13 +97,26 @@ def test_a_queue_that_is_down_leaves_the_runs_for_the_next_sweep() -> None:
     assert stage.sweep()["RunsStale"] == 1
 
 
+def test_who_will_be_looked_at_again_is_named_in_fields(caplog: pytest.LogCaptureFixture) -> None:
+    stage = silent()
+    past_retention(stage)
+    due = RunRef("globex", "ended")
+    for ref in (build.RUN, due):
+        stage.dynamodb.items[keys.item_of_run(ref, keys.RUN)]["v"] = {"N": "99"}
+    caplog.clear()
+    stage.sweep_parts.telemetry.logger.setLevel("INFO")
+    assert stage.sweep()["RunsFailed"] == 2
+    told = [vars(line) for line in caplog.records if line.msg == "will be looked at again"]
+    assert [(line["tenant_id"], line["run_id"]) for line in told] == [build.RUN, due]
+
+
 def past_retention(stage: MemoryStage) -> None:
     ended = RunRef("globex", "ended")
     stage.ingest(build.body(build.started(), build.ended(), run=ended))
     stage.drain()
     tenants = DynamoDBTenants(stage.sweep_parts.table)
-    tenants.create_tenant(Tenant("globex", 1, retention_days=1))
     stage.now_ns += 2 * 86_400 * build.SECOND
+    tenants.create_tenant(Tenant("globex", stage.now_ns, retention_days=1))
 
 
 def test_deletions_and_figures_do_not_depend_on_the_sweep_of_open_runs(

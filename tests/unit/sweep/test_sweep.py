@@ -1,9 +1,12 @@
 """Which open runs are stale, what follows from it, and what a crash in between leaves."""
 
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from functions.adapters.attributes import from_attributes
 from functions.core import counts, items, keys
 from functions.core.errors import Unavailable
 from functions.core.keys import RunRef
@@ -108,9 +111,9 @@ def test_a_run_that_goes_on_is_running_again_and_may_be_stale_again() -> None:
     stage.sweep()
     stage.drain()
     stage.ingest(build.body(build.step(3_000)))
+    assert not is_stale(stage)  # at once, and not with the next sweep's look
     stage.drain()
-    assert stage.sweep()["RunsResumed"] == 1
-    assert not is_stale(stage)
+    assert stage.sweep()["RunsStale"] == 0
     stage.now_ns = T0 + 3_001 * SECOND + HOUR
     assert stage.sweep()["RunsStale"] == 1
     stage.drain()
@@ -126,13 +129,46 @@ def test_steps_that_come_late_to_a_run_that_stays_stale_are_summarised_and_not_t
     stage.ingest(build.body(build.step(5), build.step(0)))
     stage.drain()
     assert (stage.item(RUN, keys.SUMMARY) or {})["agents_total"] == 1
-    stage.now_ns = STEP_1_ENDED + HOUR + TURN_NS * 2
+    assert run_of(stage)[items.STALE] == T0 + 6 * SECOND + HOUR
+    stage.now_ns = T0 + 6 * SECOND + HOUR + TURN_NS * 2
     assert stage.sweep()["RecountsRequested"] == 1
     assert stage.recount() == []
     assert (stage.item(RUN, keys.SUMMARY) or {})["agents_total"] == 3
     assert run_of(stage)[items.STALE] == T0 + 6 * SECOND + HOUR
     assert len(stage.events.taken) == 1
     assert stage.sweep()["RecountsRequested"] == 0
+
+
+def test_a_run_that_goes_on_while_it_is_marked_is_running_again_after_its_next_turn() -> None:
+    stage = silent()
+
+    def goes_on(call: str, when: str) -> None:
+        if (call, when) == ("events.put_events", "after"):
+            stage.calls.hook = lambda call, when: None
+            stage.ingest(build.body(build.step(3_000)))
+
+    stage.calls.hook = goes_on
+    stage.sweep()
+    assert is_stale(stage)
+    assert stage.sweep()["RunsResumed"] == 1
+    assert not is_stale(stage)
+
+
+def test_a_real_start_may_give_a_stale_run_more_time() -> None:
+    stage = silent(build.step(1))
+    stage.sweep()
+    assert is_stale(stage)
+    stage.ingest(build.body(build.started(stale_after_s=86_400)))
+    assert not is_stale(stage)
+    assert stage.sweep()["RunsStale"] == 0
+
+
+def test_what_is_older_than_the_mark_changes_nothing_of_it() -> None:
+    stage = silent(build.started(), build.step(9), since=T0 + 10 * SECOND + HOUR)
+    stage.sweep()
+    before = run_of(stage)
+    stage.ingest(build.body(build.step(3), build.log(4, "x")))
+    assert run_of(stage) == before
 
 
 def test_a_real_end_takes_the_mark_away_whatever_the_sweep_saw_before() -> None:
@@ -269,6 +305,64 @@ def test_a_run_that_is_stale_already_is_looked_into_once_an_hour() -> None:
         stage.now_ns += SWEPT_EVERY_S * SECOND
     assert looked_by == [0, 13, 25]
     assert is_stale(stage)
+
+
+def test_where_a_tour_takes_several_sweeps_each_run_has_its_turn_all_the_same() -> None:
+    stage = MemoryStage()
+    refs = [RunRef("acme", f"run-{n}") for n in range(16)]
+    for n, ref in enumerate(refs):
+        stage.ingest(build.body(build.started(at=T0 + n * 200 * SECOND), run=ref))
+    stage.drain()
+    stage.now_ns = T0 + 3_200 * SECOND + HOUR
+    assert stage.sweep()["RunsStale"] == len(refs)
+    stage.dynamodb.settle()
+    looked: dict[RunRef, list[int]] = {ref: [stage.now_ns] for ref in refs}
+
+    class Looks:
+        """Notes who is looked into."""
+
+        def __init__(self, runs: Any) -> None:
+            self._runs = runs
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._runs, name)
+
+        def newest_event_at(self, run: Any) -> int:
+            looked[run.ref].append(stage.now_ns)
+            newest: int = self._runs.newest_event_at(run)
+            return newest
+
+    sweep = replace(stage.sweep_parts.sweep, runs=Looks(stage.sweep_parts.sweep.runs))
+    for of_each_tour in (1, 2, 3, 2, 1):
+        sweeps = 40 * of_each_tour
+        for _ in range(sweeps):
+            stage.now_ns += SWEPT_EVERY_S * SECOND
+            left = [True] * -(-keys.OPEN_RUN_SHARDS // of_each_tour)
+            sweep(lambda left=left: not (left and left.pop()), Swept())  # type: ignore[misc]
+    for times in looked.values():
+        longest = max(after - before for before, after in pairwise(times))
+        assert longest <= TURN_NS + 2 * 3 * SWEPT_EVERY_S * SECOND
+        assert len(times) < 2 * (times[-1] - times[0]) / TURN_NS
+
+
+def test_only_tours_of_several_sweeps_are_noted() -> None:
+    stage = silent()
+    stage.sweep()
+    assert keys.sweep_item() not in stage.dynamodb.items
+    stage.sweep_parts.sweep(lambda left=[True]: not (left and left.pop()), Swept())  # type: ignore[misc]
+    began = stage.now_ns
+    noted = from_attributes(stage.dynamodb.items[keys.sweep_item()])
+    assert (noted["shard"], noted["began_at"], noted["last_at"]) == (1, began, 0)
+    stage.now_ns += 1
+    stage.sweep()
+    noted = from_attributes(stage.dynamodb.items[keys.sweep_item()])
+    assert (noted["shard"], noted["began_at"], noted["last_at"]) == (0, 0, began)
+    stage.sweep()
+    noted = from_attributes(stage.dynamodb.items[keys.sweep_item()])
+    assert (noted["shard"], noted["began_at"], noted["last_at"]) == (0, 0, 0)
+    stage.calls.made.clear()
+    stage.sweep()
+    assert "dynamodb.update_item" not in stage.calls.made
 
 
 def test_who_ended_while_the_sweep_saw_an_older_run_is_not_told() -> None:
