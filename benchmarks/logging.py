@@ -11,9 +11,7 @@ import io
 import json
 import os
 from typing import Any, Final, NamedTuple
-
-os.environ |= {"POWERTOOLS_LOG_LEVEL": "INFO", "POWERTOOLS_METRICS_NAMESPACE": "runtally/prod"}
-os.environ.pop("POWERTOOLS_METRICS_DISABLED", None)
+from unittest import mock
 
 from benchmarks import aws_prices
 from tests import build, emf, happenings
@@ -49,10 +47,20 @@ class Cost(NamedTuple):
         return 100 * self.logs / self.pipeline
 
 
+def _as_deployed() -> Any:
+    """What functions log and measure by is in the environment, for as long as the block lasts."""
+    deployed = {
+        "POWERTOOLS_LOG_LEVEL": "INFO",
+        "POWERTOOLS_METRICS_NAMESPACE": "runtally/prod",
+        "POWERTOOLS_METRICS_DISABLED": "false",
+    }
+    return mock.patch.dict(os.environ, deployed)
+
+
 def cost_of(shape: Shape) -> Cost:
     """Record a run of that shape, and count."""
     printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
+    with _as_deployed(), contextlib.redirect_stdout(printed):
         stage = MemoryStage()
         invocations = _record(stage, shape)
         lines = printed.getvalue().splitlines()
@@ -100,7 +108,7 @@ def _record(stage: MemoryStage, shape: Shape) -> int:
 def custom_metrics() -> int:
     """How many a stage has to which everything happens that is told of."""
     printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
+    with _as_deployed(), contextlib.redirect_stdout(printed):
         happenings.everything(MemoryStage())
         lines = [line for line in printed.getvalue().splitlines() if line.startswith("{")]
     return len(emf.measured_in(emf.lines_of("\n".join(lines))))

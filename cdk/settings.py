@@ -13,8 +13,9 @@ Architecture = Literal["arm64", "x86_64"]
 _SERVICE_ENTRY: Final = re.compile("[a-z][a-z0-9-]{0,31}")
 
 _SWEEP_EVERY: Final = range(5, 61)
-_AT_ONCE: Final = range(2, 1_001)
 """Minutes: never two at once, each of which may take four; and once an hour at least."""
+_AT_ONCE: Final = range(2, 1_001)
+"""What Lambda takes as a mapping's maximum concurrency."""
 
 
 @dataclass(frozen=True, slots=True)

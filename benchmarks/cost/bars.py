@@ -9,7 +9,7 @@ BY_25: Final = "… packed by 25"
 SHORT: Final = "60 calls packed by 5"
 SLOW: Final = "a step a second for 45 minutes, SDK defaults"
 NO_COUNTERS: Final = "boto3, an item and an object a step"
-"""No rival: it counts nothing, so that each question about a run means to read all of it."""
+"""A bar of its own: it counts nothing, so that each question about a run means to read all of it."""
 
 _DOLLARS: Final = {DEFAULTS: 1.75, BY_25: 1.00}
 _WRITE_UNITS: Final = {BY_10: 1.15, SLOW: 1.30, SHORT: 2.0}
@@ -28,11 +28,11 @@ def bars(
         for name, each in others.items()
         if "not_here" not in each and name != NO_COUNTERS
     }
-    if rivals:
-        best = min(rivals, key=lambda name: rivals[name])
-        most = round(rivals[best] / _TIMES_CHEAPER, 3)
+    best = [min(rivals, key=lambda name: rivals[name])] if rivals else []
+    for other in [*best, *(name for name in others if name == NO_COUNTERS)]:
+        most = round(others[other]["counted_usd"] / _TIMES_CHEAPER, 3)
         found += [
-            _dollars(f"USD per million, {name}: a sixth of {best}", most, ours[name])
+            _dollars(f"USD per million, {name}: a sixth of {other}", most, ours[name])
             for name in _DOLLARS
         ]
     for name, units in _WRITE_UNITS.items():

@@ -44,19 +44,25 @@ class Scenario:
     runs: int = 1
     new_table: bool = False
     plain: bool = False
+    large: bool = False
 
     @property
     def name(self) -> str:
         runs = "a run" if self.runs == 1 else f"{self.runs} runs of a tenant, each"
         told = f"{runs} at {self.steps_a_second:,g}/s"
         told += f", {self.buckets} bucket{'s' * (self.buckets > 1)}"
-        return told + ", new table" * self.new_table + ", plain" * self.plain
+        return (
+            told
+            + ", new table" * self.new_table
+            + ", large items" * self.large
+            + ", plain" * self.plain
+        )
 
     @property
     def load(self) -> Load:
         rate = self.steps_a_second * self.runs
         seconds = min(MOST_SECONDS, MOST_STEPS / rate)
-        return Load(self.runs, self.steps_a_second, seconds, self.buckets)
+        return Load(self.runs, self.steps_a_second, seconds, self.buckets, self.large)
 
 
 SCENARIOS: Final = (
@@ -66,6 +72,7 @@ SCENARIOS: Final = (
     Scenario(10_000, 8),
     Scenario(6_000),
     Scenario(10_000),
+    Scenario(10_000, large=True),
     Scenario(5, runs=200, new_table=True),
     Scenario(6_000, 8, new_table=True, plain=True),
     Scenario(10_000, plain=True),
@@ -91,6 +98,7 @@ def deployed() -> Deployed:
         recounts=replace(recounts, delay_s=delay_s),
         # Its filter was applied before; the rest is as in deliver_stream.
         stream=StreamMapping(1_000, 10, bisect=True, reports_failures=True, patterns=({},)),
+        stream_timeout_s=pipeline_stack.SUMMARIZE_TIMEOUT.to_seconds(),
     )
 
 

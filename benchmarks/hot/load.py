@@ -25,12 +25,14 @@ class Timed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """So many runs of one tenant, each with so many steps a second for so long."""
+    """So many runs of one tenant, each with so many steps a second for so long. `large` steps have
+    attributes up to their limit, so that each takes three write units."""
 
     runs: int
     steps_a_second: float
     seconds: float
     buckets: int = 1
+    large: bool = False
 
     @property
     def steps_of_run(self) -> int:
@@ -51,7 +53,7 @@ class Load:
         for step in range(1, self.steps_of_run + 1):
             at = began + step / self.steps_a_second
             cuts = packer.take_due(at)
-            cuts += packer.add(head, _step(step, at), at)
+            cuts += packer.add(head, _step(step, at, large=self.large), at)
             for cut in cuts:
                 yield Timed(at, cut.seal().body.decode())
         last = began + self.seconds
@@ -60,8 +62,9 @@ class Load:
             yield Timed(last, cut.seal().body.decode())
 
 
-def _step(number: int, at: float) -> bytes:
-    """A model call whose item takes some 370 bytes. DynamoDB never sees payloads: none is sent."""
+def _step(number: int, at: float, *, large: bool) -> bytes:
+    """A model call whose item takes some 370 bytes, or 2.3 KB. DynamoDB never sees payloads: none
+    is sent."""
     ended = _ns(at)
     return wire.encode_event(
         wire.Step(
@@ -78,6 +81,7 @@ def _step(number: int, at: float) -> bytes:
             input_tokens=INPUT_TOKENS,
             output_tokens=240,
             cost_usd=str(COST),
+            attributes={"note": "x" * 1_950} if large else None,
         )
     )
 

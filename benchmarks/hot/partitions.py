@@ -15,7 +15,7 @@ from botocore.compat import HTTPHeaders
 from botocore.retries import quota, standard
 
 from benchmarks.hot.virtual_time import VirtualTime
-from functions.adapters.clients import CONFIG, pause_when_throttled
+from functions.adapters.clients import CONFIG, Patience
 from functions.core import keys
 from tests.fakes.calls import client_error
 from tests.fakes.dynamodb import MemoryDynamoDB, item_size
@@ -122,12 +122,12 @@ class HotTable(MemoryDynamoDB):
 class Retries:
     """botocore's own, of one client: how long before the next attempt, or None for no more.
 
-    botocore gives up when its quota is used up, which is after some hundred retries; a `patient`
-    client then goes on by the functions' own rule.
+    botocore gives up when its quota is used up, which is after some hundred retries; a client
+    with `patience` then goes on by the functions' own rule.
     """
 
-    def __init__(self, chance: random.Random, *, patient: bool = True) -> None:
-        self._patient = patient
+    def __init__(self, chance: random.Random, patience: Patience | None = None) -> None:
+        self._patience = patience
         adapter = standard.RetryEventAdapter()
         throttling = standard.ThrottlingErrorDetector(adapter)
         backoff = standard.ExponentialBackoff(
@@ -147,8 +147,8 @@ class Retries:
             caught_exception=None,
             request_dict={"context": context},
         )
-        if delay is None and self._patient:
-            return pause_when_throttled(attempts=attempt, response=refused)
+        if delay is None and self._patience:
+            return self._patience.pause(response=refused)
         return delay
 
     def succeeded(self, context: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from benchmarks.hot.delivery import Handler, PolledQueue, Redelivery, Shards
 from benchmarks.hot.partitions import Cpu, HotClient, HotTable, Partitions, Retries
 from benchmarks.hot.virtual_time import Pool, VirtualTime
 from functions.adapters import clients
+from functions.adapters.clients import Patience
 from functions.adapters.settings import IngestSettings, RecountSettings, SummarizeSettings
 from functions.ingest import handler as ingest_handler
 from functions.summarize import handler as summarize_handler
@@ -37,6 +38,7 @@ class Deployed:
     events: Redelivery
     recounts: Redelivery
     stream: StreamMapping
+    stream_timeout_s: float
     patient: bool = True
 
 
@@ -69,7 +71,7 @@ class HotStage:
         self.shards = Shards(self.time, deployed.stream, self._summarize, passes_filter)
         self.refused: list[str] = []
         self._bus = MemoryEvents()
-        self._patient = deployed.patient
+        self._deployed = deployed
         self._chance = random.Random(seed)  # noqa: S311 - jitter
 
     def _on_record(self, key: str, record: dict[str, Any]) -> None:
@@ -86,40 +88,59 @@ class HotStage:
     def now_ns(self) -> int:
         return NOW_NS + int(self.time.now * 1e9)
 
-    def _client(self, cpu_s: float) -> HotClient:
+    def _patience(self) -> Patience:
+        return Patience(now=lambda: self.time.now)
+
+    def _client(self, cpu_s: float, patience: Patience) -> HotClient:
         cpu = Cpu(self.time, cpu_s)
-        retries = Retries(self._chance, patient=self._patient)
+        retries = Retries(self._chance, patience if self._deployed.patient else None)
         return HotClient(self.time, self.table, self.partitions, cpu, retries)
 
     def _ingest(self) -> Handler:
         settings = IngestSettings("t", "b", DEAD_LETTERS, _RETENTION_DAYS, ERASURES)
-        made = (self._client(INGEST_CPU_S), self.s3, self)
+        patience = self._patience()
+        made = (self._client(INGEST_CPU_S, patience), self.s3, self)
         parts = ingest_handler.at_once(
             ingest_handler.ingest_over(*made, settings, self.now_ns),
             steps=Pool(self.time, clients.STEPS_AT_ONCE).map,
             messages=Pool(self.time, clients.MESSAGES_AT_ONCE).map,
         )
         parts.telemetry.logger.setLevel("CRITICAL")
-        return lambda event: ingest_handler.process(event, parts)
+
+        def ingest(event: dict[str, Any]) -> dict[str, Any]:
+            patience.begin(int(self._deployed.events.timeout_s * 1_000))
+            return ingest_handler.process(event, parts)
+
+        return ingest
 
     def _summarize(self) -> Handler:
+        patience = self._patience()
         parts = summarize_handler.summarize_over(
-            self._client(SUMMARIZE_CPU_S), self, self._events, SummarizeSettings("t", RECOUNTS)
+            self._client(SUMMARIZE_CPU_S, patience),
+            self,
+            self._events,
+            SummarizeSettings("t", RECOUNTS),
         )
         parts.telemetry.logger.setLevel("CRITICAL")
 
         def summarize(event: dict[str, Any]) -> dict[str, Any]:
+            patience.begin(int(self._deployed.stream_timeout_s * 1_000))
             self.time.sleep(len(event["Records"]) * RECORD_CPU_S)
             return summarize_handler.process(event, parts)
 
         return summarize
 
     def _recount(self) -> Handler:
-        parts = recount_handler.recount_over(
-            self._client(SUMMARIZE_CPU_S), MemoryS3(), self._events, RecountSettings("t", "f")
-        )
+        patience = self._patience()
+        made = (self._client(SUMMARIZE_CPU_S, patience), MemoryS3(), self._events)
+        parts = recount_handler.recount_over(*made, RecountSettings("t", "f"))
         parts.telemetry.logger.setLevel("CRITICAL")
-        return lambda event: recount_handler.process(event, parts)
+
+        def recount(event: dict[str, Any]) -> dict[str, Any]:
+            patience.begin(int(self._deployed.recounts.timeout_s * 1_000))
+            return recount_handler.process(event, parts)
+
+        return recount
 
     def _events(self) -> Any:
         return self._bus

@@ -3,7 +3,7 @@ sustain`.
 
 Some runs at a time, each with a Recorder of its own, record steps as fast as they are counted:
 whoever is so many steps ahead of the totals waits, so that the lag is that number by the rate, and
-five seconds at least, for which a Recorder packs. What comes out is what this machine takes end to
+ten seconds at least, for which a Recorder packs. What comes out is what this machine takes end to
 end, with the sender, the embedded AWS and all functions on it, and says nothing of AWS, where none
 of the three shares a processor. What it can show: that lag and memory stay as they are for as long
 as steps come, and that each step is counted once.

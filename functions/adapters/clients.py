@@ -1,11 +1,13 @@
 """The one place where AWS clients are made, with nothing left to the SDK's changing defaults."""
 
+import contextlib
 import random
+import time
 from collections.abc import Callable
 from functools import cache
 from http import HTTPStatus
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import boto3
 import msgspec
@@ -49,7 +51,6 @@ _LINKS: Final = Config(
 )
 
 _THROTTLED: Final = frozenset({"ThrottlingException", "ProvisionedThroughputExceededException"})
-_ATTEMPTS_WHEN_THROTTLED: Final = 30
 _LONGEST_PAUSE_S: Final = 5
 
 _making: Final = Lock()
@@ -88,30 +89,51 @@ def _read_as_json(
     every attribute of every item: four fifths of what a recount costs. Bytes stay base64, as in
     the records of a stream; `attributes` reads either."""
     if response_dict["status_code"] < HTTPStatus.MULTIPLE_CHOICES:
-        customized_response_dict.update(msgspec.json.decode(response_dict["body"]))
-        response_dict["body"] = b"{}"
+        with contextlib.suppress(msgspec.DecodeError):  # botocore sees what is damaged, and repeats
+            customized_response_dict.update(msgspec.json.decode(response_dict["body"]))
+            response_dict["body"] = b"{}"
+
+
+class Context(Protocol):
+    """What Lambda says of an invocation."""
+
+    def get_remaining_time_in_millis(self) -> int: ...
+
+
+class Patience:
+    """For how long the invocation at hand makes throttled requests again.
+
+    A function that writes to one partition as fast as that takes would fail by botocore alone: its
+    quota of retries is used up after some hundred of a client. Then one refused step of a message
+    brings all of them again, twelve minutes later and each for another write unit, and after some
+    rounds the message is a dead letter. Half of an invocation's time is what there is for it: what
+    fails by then is told of one by one, where a function that is ended fails whole.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._until = 0.0
+
+    def begin(self, left_ms: int) -> None:
+        """An invocation has so much time."""
+        self._until = self._now() + left_ms / 2_000
+
+    def pause(self, response: tuple[object, dict[str, Any]] | None, **_: object) -> float | None:
+        """How many seconds to wait before the next attempt; None for no more, or another error."""
+        error = response[1].get("Error", {}) if response else {}
+        pause = random.uniform(0, _LONGEST_PAUSE_S)  # noqa: S311 - jitter
+        late = self._now() + pause > self._until
+        return None if late or error.get("Code") not in _THROTTLED else pause
+
+
+PATIENCE: Final = Patience()
+"""Of the one invocation that a function's process has at a time."""
 
 
 def patient[T](client: T) -> T:
-    """For functions that write to one partition as fast as it takes: requests that it throttles are
-    made again for a minute or so.
-
-    botocore alone gives up after some hundred retries of a client, when its quota is used up. Then
-    one refused step of a message brings all of them again, twelve minutes later and each for
-    another write unit, and after some rounds the message is a dead letter.
-    """
-    client.meta.events.register_last("needs-retry.dynamodb", pause_when_throttled)  # type: ignore[attr-defined] # any client has it
+    """The client, with PATIENCE where botocore has no more."""
+    client.meta.events.register_last("needs-retry.dynamodb", PATIENCE.pause)  # type: ignore[attr-defined] # any client has it
     return client
-
-
-def pause_when_throttled(
-    attempts: int, response: tuple[object, dict[str, Any]] | None, **_: object
-) -> float | None:
-    """How many seconds to wait before the next attempt; None for no more, or another error."""
-    error = response[1].get("Error", {}) if response else {}
-    if error.get("Code") not in _THROTTLED or attempts >= _ATTEMPTS_WHEN_THROTTLED:
-        return None
-    return random.uniform(0, _LONGEST_PAUSE_S)  # noqa: S311 - jitter
 
 
 @_once

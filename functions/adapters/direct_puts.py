@@ -5,6 +5,7 @@ took. Its pool of connections, urllib3's, is kept.
 """
 
 import hashlib
+import logging
 import os
 import socket
 import time
@@ -29,18 +30,24 @@ if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
 _REFUSED: Final = "ConditionalCheckFailedException"
+_GIVEN_UP_AFTER: Final = 200
+"""More than a throttled batch has at once: one answer in between, and counting begins anew."""
 _KEEP_ALIVE: Final = (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
+_log: Final = logging.getLogger(__name__)
 _read: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def with_direct_puts(client: "DynamoDBClient", credentials: Credentials | None) -> "DynamoDBClient":
     """A client whose puts go out from here first, as patient and as trusting as the one given.
 
-    It is the one given where only botocore knows the way: through a proxy, or with nothing to sign.
+    It is the one given where only botocore knows the way: through a proxy, to an endpoint with a
+    path or of the FIPS kind, which it resolves anew for each request, or with nothing to sign.
     """
     endpoint = client.meta.endpoint_url
-    if credentials is None or urlsplit(endpoint).scheme in get_environ_proxies(endpoint):
+    parts = urlsplit(endpoint)
+    plain = parts.path in {"", "/"} and "fips" not in parts.netloc
+    if credentials is None or not plain or parts.scheme in get_environ_proxies(endpoint):
         return client
     config: Any = client.meta.config
     pools = PoolManager(
@@ -82,6 +89,7 @@ class DirectPuts:
         self._credentials = credentials
         self._pool = pool
         self._now = now
+        self._unanswered = 0
         meta: Any = client.meta
         self._signer = Signer("dynamodb", meta.region_name)
         self._user_agent = {"user-agent": meta.config.user_agent}
@@ -99,7 +107,7 @@ class DirectPuts:
         self._client.close()
 
     def put_item(self, **request: Any) -> Any:
-        answer = self._answer_to(msgspec.json.encode(request))
+        answer = self._answer_to(request) if self._unanswered < _GIVEN_UP_AFTER else None
         if answer is None:
             return self._client.put_item(**request)
         if "__type" in answer:
@@ -107,8 +115,18 @@ class DirectPuts:
             raise ClientError(cast("Any", answer | {"Error": error}), "PutItem")
         return answer
 
-    def _answer_to(self, body: bytes) -> dict[str, Any] | None:
-        """None where the client has to ask."""
+    def _answer_to(self, request: dict[str, Any]) -> dict[str, Any] | None:
+        """None where the client has to ask: at once, when so many in a row had no answer."""
+        answer = self._answer_of(msgspec.json.encode(request))
+        self._unanswered = self._unanswered + 1 if answer is None else 0
+        if self._unanswered == _GIVEN_UP_AFTER:
+            _log.warning(
+                "puts go by boto3 alone from here on: none of the last %s was answered otherwise",
+                _GIVEN_UP_AFTER,
+            )
+        return answer
+
+    def _answer_of(self, body: bytes) -> dict[str, Any] | None:
         try:
             answer = self._pool.urlopen("POST", "/", body=body, headers=self._headers(body))
             told = _read(answer.data)
@@ -117,7 +135,8 @@ class DirectPuts:
         whole = answer.headers.get("x-amz-crc32") in {None, str(crc32(answer.data))}
         refused = str(told.get("__type", "")).endswith(_REFUSED)
         expected = HTTPStatus.BAD_REQUEST if refused else HTTPStatus.OK
-        return told if whole and answer.status == expected else None
+        known = refused or "ConsumedCapacity" in told  # which is asked for with each put
+        return told if whole and known and answer.status == expected else None
 
     def _headers(self, body: bytes) -> dict[str, str]:
         at = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(self._now()))

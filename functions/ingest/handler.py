@@ -71,7 +71,8 @@ def _ingest() -> Ingest:
     )
 
 
-def handle(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
+def handle(event: dict[str, Any], context: clients.Context) -> dict[str, Any]:
+    clients.PATIENCE.begin(context.get_remaining_time_in_millis())
     return process(event, _ingest())
 
 

@@ -48,7 +48,8 @@ def _summarize() -> Summarize:
     return summarize_over(dynamodb, clients.sqs(), clients.events, settings)
 
 
-def handle(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
+def handle(event: dict[str, Any], context: clients.Context) -> dict[str, Any]:
+    clients.PATIENCE.begin(context.get_remaining_time_in_millis())
     return process(event, _summarize())
 
 

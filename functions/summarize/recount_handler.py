@@ -54,7 +54,8 @@ def _parts() -> RecountParts:
     return recount_over(clients.patient(clients.dynamodb()), clients.s3(), clients.events, settings)
 
 
-def handle(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
+def handle(event: dict[str, Any], context: clients.Context) -> dict[str, Any]:
+    clients.PATIENCE.begin(context.get_remaining_time_in_millis())
     return process(event, _parts())
 
 

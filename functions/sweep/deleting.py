@@ -66,22 +66,19 @@ class Deleting:
         deleted.finished = in_time and self._ask_again(late, deleted)
 
     def _begin_due(self, late: Callable[[], bool], deleted: Deleted) -> bool:
-        """Whether there was time for all tenants; each has its turn once an hour."""
+        """Whether there was time for all tenants."""
         for tenant in self.tenants.each_tenant():
             if late():
                 return False
             if isinstance(tenant, Unavailable):
                 deleted.failed.append((None, tenant))
-            elif tenant.retention_days is not None and self._has_turn(tenant.created_at):
+            elif tenant.retention_days is not None:
                 until = self.now_ns() - tenant.retention_days * DAY_S * SECOND
                 query = RunQuery(tenant.tenant_id, 0, until)
                 with deleted.attempt():
                     if not self._begin_runs(query, late, deleted):
                         return False
         return True
-
-    def _has_turn(self, since: int) -> bool:
-        return has_turn(self.now_ns() - since, self.every_s * SECOND)
 
     def _begin_runs(self, query: RunQuery, late: Callable[[], bool], deleted: Deleted) -> bool:
         """Whether there was time for all of the query's runs: they are listed by their start, and

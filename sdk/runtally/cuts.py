@@ -14,7 +14,7 @@ from runtally import wire
 
 AFTER_S: Final = 10.0
 """A message is an object in S3, which is half of what a step costs: the longer it waits for others,
-the cheaper. With 8 calls at once a message of 5 seconds has 6 steps, one of 10 has 11."""
+the cheaper. With 8 calls at once a message of 5 seconds has 6 steps, one of 10 has 10."""
 AT_BYTES: Final = 256 * 1024
 AT_EVENTS: Final = 100
 

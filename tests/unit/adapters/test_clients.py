@@ -144,22 +144,24 @@ def test_an_error_is_an_error_however_items_are_read() -> None:
 
 THROTTLED: Final = (400, b'{"__type":"x#ThrottlingException","message":"a hot key range"}')
 REFUSED: Final = (400, b'{"__type":"x#ConditionalCheckFailedException","message":"no"}')
+FAILED: Final = (500, b'{"__type":"x#InternalServerError","message":"no"}')
 STORED: Final = (200, b"{}")
 
 
 @pytest.mark.parametrize(
     ("answers", "code"),
     [
-        ([THROTTLED] * 29 + [STORED], None),
-        ([THROTTLED] * 30, "ThrottlingException"),
+        ([THROTTLED] * 20 + [STORED], None),
         ([THROTTLED] * 20 + [REFUSED], "ConditionalCheckFailedException"),
+        ([THROTTLED] * 20 + [FAILED], "InternalServerError"),
     ],
 )
 def test_a_patient_client_goes_on_where_botocore_gives_up(
     answers: list[tuple[int, bytes]], code: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Botocore makes six attempts, of which ours are the rest."""
+    """Botocore makes six attempts; all after these are ours."""
     left = list(answers)
+    clients.PATIENCE.begin(10_000_000)
 
     def send(**_: object) -> AWSResponse:
         status, body = left.pop(0)
@@ -176,4 +178,28 @@ def test_a_patient_client_goes_on_where_botocore_gives_up(
     assert left == []
     assert len(slept) == len(answers) - 1
     assert max(slept[5:]) <= 5
-    assert sum(slept) < 120
+
+
+def test_patience_ends_with_half_of_the_invocation_s_time() -> None:
+    now = [100.0]
+    patience = clients.Patience(lambda: now[0])
+    throttled = (None, {"Error": {"Code": "ThrottlingException"}})
+    assert patience.pause(response=throttled) is None  # before any has begun
+    patience.begin(120_000)
+    pauses = 0
+    while (pause := patience.pause(response=throttled)) is not None:
+        now[0] += pause
+        pauses += 1
+    assert 155 <= now[0] <= 160
+    assert pauses > 12
+    assert patience.pause(response=None) is None
+    patience.begin(120_000)
+    assert patience.pause(response=(None, {"Error": {"Code": "ValidationException"}})) is None
+    assert patience.pause(response=throttled) is not None
+
+
+def test_a_damaged_page_is_botocore_s_to_repeat() -> None:
+    whole = {"body": b'{"Items":[', "status_code": 200}
+    answer: dict[str, object] = {}
+    clients._read_as_json(whole, answer)
+    assert (whole["body"], answer) == (b'{"Items":[', {})

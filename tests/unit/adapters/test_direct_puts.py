@@ -32,6 +32,7 @@ from functions.ingest import handler
 
 ENDPOINT: Final = "https://dynamodb.eu-west-1.amazonaws.com"
 BY_BOTO3: Final = {"by": "boto3"}
+STORED: Final = {"ConsumedCapacity": {"CapacityUnits": 1.0, "TableName": "t"}}
 MOMENT: Final = datetime(2026, 2, 28, 23, 59, 59, tzinfo=UTC)
 ITEM: Final = to_attributes({"PK": "語", "name": 'é "😀"\n', "counts": b"\xff\x00", "n": 1})
 REQUEST: Final = {"TableName": "t", "Item": ITEM, "ConditionExpression": "attribute_not_exists(PK)"}
@@ -107,12 +108,12 @@ def as_botocore_signs(
 def test_a_put_is_signed_as_botocore_signs_it_today_and_tomorrow(
     credentials: Credentials, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pool = Pool((200, {}))
+    pool = Pool((200, STORED))
     moments = [MOMENT, MOMENT + timedelta(seconds=1)]
     clock = iter(moments)
     puts = direct(pool, credentials=credentials, now=lambda: next(clock).timestamp())
     for moment in moments:
-        assert puts.put_item(**REQUEST) == {}
+        assert puts.put_item(**REQUEST) == STORED
         body, headers = pool.sent.pop()
         expected = as_botocore_signs(body, credentials, moment, monkeypatch)
         assert headers == expected | {
@@ -137,7 +138,7 @@ def test_credentials_that_were_refreshed_sign_the_next_put() -> None:
         method="test",
         time_fetcher=lambda: clock[0],
     )
-    pool = Pool((200, {}))
+    pool = Pool((200, STORED))
     puts = direct(pool, credentials=credentials)
     for name in ("old", "new"):
         puts.put_item(**REQUEST)
@@ -194,6 +195,7 @@ NOWHERE: Final[Any] = HTTPConnectionPool("127.0.0.1")
         (503, REFUSAL),
         (200, REFUSAL),
         (307, {}),
+        (200, {}),  # whoever that is, it is no table
         (200, b'{"ConsumedCap'),
         (200, b"[]"),
         (200, b'{"a":"\xff"}'),
@@ -212,11 +214,40 @@ def test_boto3_is_asked_after_anything_else(answer: tuple[int, Any] | Exception)
     assert len(pool.sent) == 1
 
 
-@pytest.mark.parametrize(("checksum", "asked"), [("2745614147", 0), ("2745614146", 1)])
+@pytest.mark.parametrize(("checksum", "asked"), [("3992989245", 0), ("3992989244", 1)])
 def test_boto3_is_asked_when_the_answer_is_not_what_was_sent(checksum: str, asked: int) -> None:
     boto3 = Boto3()
-    direct(Pool((200, {}), {"x-amz-crc32": checksum}), boto3).put_item(**REQUEST)
+    direct(Pool((200, STORED), {"x-amz-crc32": checksum}), boto3).put_item(**REQUEST)
     assert len(boto3.asked) == asked
+
+
+def test_after_many_puts_in_a_row_without_an_answer_boto3_is_asked_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    pool = Pool((503, b""))
+    puts = direct(pool)
+    for _ in range(199):
+        puts.put_item(**REQUEST)
+    pool.answer = (200, STORED)
+    assert puts.put_item(**REQUEST) == STORED
+    pool.answer = (503, b"")
+    for _ in range(300):
+        assert puts.put_item(**REQUEST) == BY_BOTO3
+    assert len(pool.sent) == 400
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "http://127.0.0.1:4566/dynamodb",
+        "https://dynamodb-fips.us-gov-west-1.amazonaws.com",
+    ],
+)
+def test_some_endpoints_are_left_to_botocore(endpoint: str) -> None:
+    boto3: Any = Boto3()
+    boto3.meta.endpoint_url = endpoint
+    assert with_direct_puts(boto3, CREDENTIALS) is boto3
 
 
 def test_boto3_says_why_there_are_no_credentials() -> None:
@@ -224,21 +255,21 @@ def test_boto3_says_why_there_are_no_credentials() -> None:
         def get_frozen_credentials(self) -> Any:
             raise CredentialRetrievalError(provider="test", error_msg="gone")
 
-    boto3, pool = Boto3(), Pool((200, {}))
+    boto3, pool = Boto3(), Pool((200, STORED))
     assert direct(pool, boto3, Gone("a", "b")).put_item(**REQUEST) == BY_BOTO3
     assert pool.sent == []
 
 
 def test_everything_else_is_boto3_s() -> None:
     boto3 = Boto3()
-    puts = direct(Pool((200, {})), boto3)
+    puts = direct(Pool((200, STORED)), boto3)
     assert puts.get_item(Key=1) == {"Key": 1}
     assert puts.meta is boto3.meta
 
 
 def test_nothing_shows_the_secret(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
-    puts = direct(Pool((200, {})))
+    puts = direct(Pool((200, STORED)))
     puts.put_item(**REQUEST)
     told = f"{puts!r} {puts._signer!r} {caplog.text}"
     assert "SECRET" not in told

@@ -17,6 +17,7 @@ from benchmarks.hot.partitions import (
     Retries,
 )
 from benchmarks.hot.virtual_time import Pool, VirtualTime
+from functions.adapters.clients import Patience
 
 KEY = "PIPELINERUN#acme#run-1"
 
@@ -29,7 +30,10 @@ class Writer:
         self.partitions = Partitions()
         self.table = HotTable(lambda key, record: None)
         self.refused: list[str] = []
-        retries = Retries(random.Random(1), patient=patient)  # noqa: S311 - jitter
+        patience = Patience(now=lambda: self.time.now) if patient else None
+        if patience:
+            patience.begin(120_000)
+        retries = Retries(random.Random(1), patience)  # noqa: S311 - jitter
         cpu = Cpu(self.time, 0)
         self.client = HotClient(self.time, self.table, self.partitions, cpu, retries)
 
@@ -82,7 +86,7 @@ def test_patience_outlasts_the_quota() -> None:
 
 
 def test_a_request_is_tried_as_often_as_the_clients_say() -> None:
-    retries = Retries(random.Random(1), patient=False)  # noqa: S311 - jitter
+    retries = Retries(random.Random(1))  # noqa: S311 - jitter
     context: dict[str, object] = {}
     pauses = [retries.pause(attempt, context) for attempt in range(1, ATTEMPTS + 1)]
     assert None not in pauses[:-1]
@@ -90,7 +94,7 @@ def test_a_request_is_tried_as_often_as_the_clients_say() -> None:
 
 
 def test_a_retry_that_succeeds_gives_back_what_it_took_of_the_quota() -> None:
-    retries = Retries(random.Random(1), patient=False)  # noqa: S311 - jitter
+    retries = Retries(random.Random(1))  # noqa: S311 - jitter
     contexts: list[dict[str, object]] = [{}]
     while retries.pause(1, contexts[-1]) is not None:
         contexts.append({})

@@ -9,7 +9,6 @@ from functions.adapters.dynamodb_tenants import DynamoDBTenants
 from functions.core import items, keys
 from functions.core.keys import RunRef
 from functions.core.tenants import Tenant
-from functions.core.turns import TURN_NS
 from functions.sweep.deleting import OVERDUE_NS, Deleted
 from runtally import wire
 from tests import build
@@ -22,11 +21,7 @@ ENDED = T0 + 3_000 * SECOND
 
 
 def stage_with(retention_days: int | None, *runs: tuple[str, wire.Event]) -> MemoryStage:
-    """Where a tenant has a retention, every sweep is its turn."""
     stage = MemoryStage(retention_days=365)
-    if retention_days is not None:
-        every_time = replace(stage.sweep_parts.deleting, every_s=TURN_NS // SECOND)
-        stage.sweep_parts = replace(stage.sweep_parts, deleting=every_time)
     tenants = DynamoDBTenants(stage.sweep_parts.table)
     for tenant_id, days in (("acme", retention_days), ("globex", None)):
         tenants.create_tenant(Tenant(tenant_id, 1, retention_days=days))
@@ -108,23 +103,6 @@ def test_a_run_that_was_stale_for_longer_than_its_retention_and_goes_on_is_kept(
     assert deleted(stage) == set()
     stage.ingest(build.body(build.log(9 * 86_400, "x"), run=run))
     assert (stage.item(run, keys.RUN) or {})["status"] == "running"
-
-
-def test_a_tenant_is_looked_at_once_an_hour() -> None:
-    stage = stage_with(None)
-    tenants = DynamoDBTenants(stage.sweep_parts.table)
-    for n in range(12):
-        created_at = T0 + n * SWEPT_EVERY_S * SECOND
-        tenants.create_tenant(Tenant(f"tenant-{n}", created_at, retention_days=1))
-    of_lists = 2 * keys.OPEN_RUN_SHARDS + 1  # open runs, overdue deletions, tenants
-    looks = []
-    for _ in range(37):
-        stage.calls.made.clear()
-        stage.sweep()
-        looks.append(stage.calls.made.count("dynamodb.query") - of_lists)
-        stage.now_ns += SWEPT_EVERY_S * SECOND
-    assert max(looks) <= 2  # they do not have their turns all at once
-    assert sum(looks) == 36
 
 
 def test_tenants_without_a_due_run_are_left_to_the_next_sweep_too() -> None:
