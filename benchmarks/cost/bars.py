@@ -9,7 +9,7 @@ BY_25: Final = "… packed by 25"
 SHORT: Final = "60 calls packed by 5"
 SLOW: Final = "a step a second for 45 minutes, SDK defaults"
 NO_COUNTERS: Final = "boto3, an item and an object a step"
-"""A bar of its own: it counts nothing, so that each question about a run means to read all of it."""
+"""A bar of its own: it counts nothing, so each question about a run means to read all of it."""
 
 _DOLLARS: Final = {DEFAULTS: 1.75, BY_25: 1.00}
 _WRITE_UNITS: Final = {BY_10: 1.15, SLOW: 1.30, SHORT: 2.0}

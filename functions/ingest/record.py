@@ -7,24 +7,24 @@ by order of (at, digest).
 
 import gzip
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import cast
 
-from functions.core import caps, items, keys, retention
+from functions.core import keys, retention
 from functions.core.deletions import Erasures
 from functions.core.errors import Rejected
 from functions.core.keys import Pointer, RunRef
-from functions.core.model import End, Order, Outcome, Run, RunStatus, Stale, Start
+from functions.core.model import Outcome, Run
 from functions.core.ports import DeadLetters, ObjectStore, Recorded, Refusal, RunStore
 from functions.core.retention import DAY_S, times_of
-from functions.core.staleness import deadline_ns
 from functions.core.times import SECOND
 from functions.ingest.answers import Answer, TakeAnswer
 from functions.ingest.claims import redeem, whole
+from functions.ingest.settle import Settle, only, start_in
 from runtally import wire
-from runtally.wire import Head, Message, RunEnded, RunEvent, RunLog, RunStarted, Step
+from runtally.wire import Head, Message, RunEvent, RunLog, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class RecordMessage:
 
     def _store(self, ref: RunRef, buckets: int, lines: Sequence[Line[RunEvent]]) -> Result:
         expires_at = self.now_ns() // SECOND + self.retention_days * DAY_S
-        start = _start_in(lines)
+        start = start_in([(line.event, line.text) for line in lines])
         known = self.runs.load_run(ref)
         if known is None:
             if self.runs.is_tenant_deleted(ref.tenant_id):
@@ -141,7 +141,7 @@ class RecordMessage:
         run = replace(known, expires_at=max(expires_at, known.expires_at))
         recorded = self._put_object(run, lines)
         result = self._append(run, recorded)
-        self._settle_run(known, run, start, recorded)
+        Settle(self.runs, self.now_ns)(known, run, start, recorded)
         return result
 
     def _put_object(self, run: Run, lines: Sequence[Line[RunEvent]]) -> list[Recorded[RunEvent]]:
@@ -162,10 +162,10 @@ class RecordMessage:
         return recorded
 
     def _append(self, run: Run, recorded: Sequence[Recorded[RunEvent]]) -> Result:
-        steps, repeated = _first_of_each_id(_only(Step, recorded), lambda step: step.step_id)
+        steps, repeated = _first_of_each_id(only(Step, recorded), lambda step: step.step_id)
         outcomes = list(zip(steps, self.runs.append_steps(run, steps), strict=True)) + repeated
         new = [step.event for step, outcome in outcomes if outcome is Outcome.STORED]
-        logs, repeated_logs = _first_of_each_id(_only(RunLog, recorded), lambda log: log.log_id)
+        logs, repeated_logs = _first_of_each_id(only(RunLog, recorded), lambda log: log.log_id)
         of_logs = [(log, self.runs.append_log(run, log)) for log in logs] + repeated_logs
         conflicts = [
             *(step.event.step_id for step, outcome in outcomes if outcome is Outcome.CONFLICT),
@@ -181,36 +181,6 @@ class RecordMessage:
             payload_bytes=sum(len(bytes(step.payload)) for step in new if step.payload),
             store_lag_ms=None if newest is None else (self.now_ns() - newest) // 1_000_000,
         )
-
-    def _settle_run(
-        self, known: Run, run: Run, start: Start, recorded: Sequence[Recorded[RunEvent]]
-    ) -> None:
-        """RUN last, when all it speaks of is stored; a result before the end that it belongs to."""
-        ends = _only(RunEnded, recorded)
-        for end in ends:
-            if end.event.result is not None or end.event.error is not None:
-                self.runs.put_result(run, end)
-        if known.start.yields_to(start):
-            self.runs.replace_start(run, start)
-            run = replace(run, start=start)
-        first_end = min(map(_end_of, ends), key=lambda end: end.order, default=None)
-        if first_end and (known.end is None or known.end.yields_to(first_end)):
-            self.runs.end_run(run, first_end)
-            return
-        if known.stale:
-            self._see_to_mark(run, known.stale, recorded)
-        if run.expires_at - known.expires_at > DAY_S:
-            self.runs.extend_retention(run)
-
-    def _see_to_mark(self, run: Run, stale: Stale, recorded: Sequence[Recorded[RunEvent]]) -> None:
-        """Not left to the sweep, whose next look may come after a retention that counts from the
-        mark. A run that stays stale keeps its mark: that was told already."""
-        newest = max(max(times_of(one.event).values()) for one in recorded)
-        since = newest + deadline_ns(run.start)
-        if since > self.now_ns():
-            self.runs.resume(run, since)
-        elif since > stale.since:
-            self.runs.move_mark(run, since)
 
 
 def _each[T](
@@ -241,42 +211,6 @@ def _answered(tenant_id: str, answers: Sequence[Answer]) -> Result:
 
 def _refusal(rejected: Rejected) -> Refusal:
     return Refusal(rejected.reason, rejected.field, rejected.detail)
-
-
-def _start_in(lines: Sequence[Line[RunEvent]]) -> Start:
-    """The start that a message tells of; without one, an implicit start at its earliest time."""
-    starts = [
-        Start(
-            order=Order(event.at, wire.digest(line.text)),
-            pipeline=caps.cut(event.pipeline, caps.NAME),
-            session_id=None if event.session_id is None else caps.cut(event.session_id, caps.NAME),
-            attributes=items.attributes_text(event.attributes, caps.RUN_ATTRIBUTES),
-            stale_after_s=event.stale_after_s,
-        )
-        for line in lines
-        if isinstance(event := line.event, RunStarted)
-    ]
-    if starts:
-        return min(starts, key=lambda start: start.order)
-    earliest = min(min(times_of(line.event).values()) for line in lines)
-    return Start(order=Order(earliest, ""), implicit=True)
-
-
-def _end_of(recorded: Recorded[RunEnded]) -> End:
-    end = recorded.event
-    return End(
-        order=Order(end.at, recorded.digest),
-        status=RunStatus(end.status),
-        error=None if end.error is None else caps.cut(end.error, caps.ERROR),
-    )
-
-
-def _only[E](kind: type[E], recorded: Iterable[Recorded[RunEvent]]) -> list[Recorded[E]]:
-    return [
-        Recorded(one.event, one.digest, one.pointer, one.stored_at)
-        for one in recorded
-        if isinstance(one.event, kind)
-    ]
 
 
 def _first_of_each_id[E](

@@ -1,4 +1,5 @@
-"""What the documents tell people to type, as the command line's own parser takes it."""
+"""What the documents tell people to type, as the command line's own parser takes it, and where they
+lead."""
 
 import re
 import shlex
@@ -42,6 +43,19 @@ def parsed(command: str) -> dict[str, Any]:
     )
     bound.apply_defaults()
     return dict(bound.arguments)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
+def test_links_lead_somewhere(document: Path) -> None:
+    """Files, and headings in them, as GitHub makes addresses of them."""
+    for place in re.findall(r"\]\((?!https?:|#)([^)]+)\)", document.read_text()):
+        name, _, heading = place.partition("#")
+        target = document.parent / name
+        assert target.exists(), place
+        if heading:
+            titles = re.findall(r"^#+ (.*)$", target.read_text(), re.MULTILINE)
+            ids = [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles]
+            assert heading in ids, place
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
