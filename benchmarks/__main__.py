@@ -2,15 +2,18 @@
 
 python -m benchmarks                 everything, one after the other
 python -m benchmarks cost hot        these
-python -m benchmarks --json > F      the figures, by name
+python -m benchmarks --json          the figures, by name
+python -m benchmarks --into F        the same, into a file, one by one; others stay in it
 """
 
 import argparse
+import contextlib
 import importlib
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
 from benchmarks.missing import NotHere
@@ -52,15 +55,17 @@ def main() -> int:
     )
     parser.add_argument("names", metavar="NAME", nargs="*", help="one of those below")
     parser.add_argument("--json", action="store_true", help="one JSON object, by name")
+    parser.add_argument("--into", metavar="F", type=Path, help="a JSON file that keeps figures")
     wanted = parser.parse_args()
     unknown = sorted(set(wanted.names) - set(BENCHMARKS))
     if unknown:
         parser.error(f"there is no {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
     names = wanted.names or list(BENCHMARKS)
-    if len(names) == 1:
-        found = {names[0]: _measured(names[0])}
-    else:
-        found = {name: _measured_apart(name) for name in names}
+    found: dict[str, Any] = {}
+    for name in names:
+        found[name] = _measured(name) if len(names) == 1 else _measured_apart(name)
+        if wanted.into:
+            _keep(wanted.into, {name: found[name]})
     if wanted.json:
         sys.stdout.write(f"{json.dumps(found, indent=2)}\n")
     else:
@@ -71,7 +76,8 @@ def main() -> int:
 def _measured(name: str) -> dict[str, Any]:
     os.environ.setdefault("POWERTOOLS_METRICS_DISABLED", "true")
     try:
-        return _benchmark(name).measure()
+        with contextlib.redirect_stdout(sys.stderr):  # functions print what they did
+            return _benchmark(name).measure()
     except NotHere as lack:
         return {"not_here": str(lack)}
 
@@ -85,6 +91,12 @@ def _measured_apart(name: str) -> dict[str, Any]:
         sys.exit(f"benchmarks: {name} failed; what is before this says why")
     measured: dict[str, dict[str, Any]] = json.loads(done.stdout)
     return measured[name]
+
+
+def _keep(file: Path, found: dict[str, Any]) -> None:
+    """Half an hour of measuring must not be lost with the last of it."""
+    kept = json.loads(file.read_text()) if file.exists() else {}
+    file.write_text(json.dumps(kept | found, indent=2))
 
 
 def _told(name: str, found: dict[str, Any]) -> str:
