@@ -64,7 +64,7 @@ integrations: setup ## Run the recipes of docs/integrations.md: each framework, 
 performance: setup ## Measure everything, half an hour on an idle machine, and draw docs/performance.md's plots
 	@mkdir -p build
 	@$(RUN) python -m benchmarks --into build/benchmarks.json
-	@$(WITH) "$$UV" run --quiet --script benchmarks/plots.py build/benchmarks.json docs/pictures
+	@$(WITH) "$$UV" run --quiet --script tools/plots.py build/benchmarks.json docs/pictures
 
 profiles: setup ## Draw the flame graphs of docs/performance.md anew
 	@$(RUN) python -m benchmarks.flames docs/pictures

@@ -2,7 +2,7 @@
 # requires-python = ">=3.13"
 # dependencies = ["matplotlib>=3.11"]
 # ///
-"""Draw what `python -m benchmarks --json` measured: `uv run --script benchmarks/plots.py F FOLDER`.
+"""Draw what `python -m benchmarks --json` measured: `uv run --script tools/plots.py F FOLDER`.
 
 A script of its own, with its own lock: what draws is as large as all that the project needs.
 """
