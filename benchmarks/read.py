@@ -56,15 +56,15 @@ def table(found: dict[str, Any]) -> str:
 def _measured(calls: int, api_key: str) -> dict[str, Any]:
     rounds = [_read(calls, api_key) for _ in range(1 + ROUNDS[calls])][1:]
     in_all = [sum(each.cpu_ms for each in answers) for answers in rounds]
-    last = rounds[-1]
+    best = min(rounds, key=lambda answers: sum(each.cpu_ms for each in answers))
     return {
-        "responses": len(last),
-        "largest_mb": round(max(each.sent for each in last) / 1e6, 2),
-        "sent_mb": round(sum(each.sent for each in last) / 1e6, 2),
-        "plain_mb": round(sum(each.plain for each in last) / 1e6, 1),
+        "responses": len(best),
+        "largest_mb": round(max(each.sent for each in best) / 1e6, 2),
+        "sent_mb": round(sum(each.sent for each in best) / 1e6, 2),
+        "plain_mb": round(sum(each.plain for each in best) / 1e6, 1),
         "cpu_ms_best": round(min(in_all)),
         "cpu_ms_median": round(statistics.median(in_all)),
-        "longest_ms": round(min(max(each.cpu_ms for each in answers) for answers in rounds)),
+        "longest_ms": round(max(each.cpu_ms for each in best)),
     }
 
 
