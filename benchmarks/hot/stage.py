@@ -62,9 +62,7 @@ class HotStage:
     def __init__(self, deployed: Deployed, partitions: Partitions, seed: int = 1) -> None:
         self.time = VirtualTime()
         self.partitions = partitions
-        self.table = HotTable(
-            lambda key, record: self.shards.add(partitions.partition_of(key), record)
-        )
+        self.table = HotTable(self._on_record)
         self.s3 = SlowS3(self.time)
         self.events = PolledQueue(self.time, deployed.events, self._ingest)
         self.recounts = PolledQueue(self.time, deployed.recounts, self._recount)

@@ -66,7 +66,7 @@ def _parts() -> EraseParts:
     )
 
 
-def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:
+def handle(event: dict[str, Any], context: clients.Context) -> dict[str, Any]:
     return process(event, _parts(), lambda: context.get_remaining_time_in_millis() < _LEFT_MS)
 
 

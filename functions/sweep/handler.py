@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from functions.adapters import clients
 from functions.adapters.dynamodb import DynamoDBTable
@@ -24,10 +24,6 @@ from functions.sweep.sweep import Sweep, Swept
 _KEPT_FOR_DELETING_MS: Final = 90_000
 _KEPT_TO_END_MS: Final = 20_000
 """One page of runs, with every request at its slowest, is begun before and ends within."""
-
-
-class Context(Protocol):
-    def get_remaining_time_in_millis(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +68,7 @@ def _parts() -> SweepParts:
     return replace(parts, sweep=replace(parts.sweep, spread=looks))
 
 
-def handle(event: dict[str, Any], context: Context) -> dict[str, int]:  # noqa: ARG001
+def handle(event: dict[str, Any], context: clients.Context) -> dict[str, int]:  # noqa: ARG001
     return process(context.get_remaining_time_in_millis, _parts())
 
 
