@@ -61,9 +61,10 @@ prices: setup ## Bring the newest genai-prices and make the price table of the l
 integrations: setup ## Run the recipes of docs/integrations.md: each framework, against a scripted model
 	@$(RUN) pytest tests/integrations
 
-performance: setup ## Measure everything, half an hour on an idle machine, and draw docs/performance.md's plots
+performance: setup ## Measure everything, half an hour on an idle machine: tables and plots of docs/performance.md
 	@mkdir -p build
 	@$(RUN) python -m benchmarks --into build/benchmarks.json
+	@$(RUN) python -m tools.performance_tables build/benchmarks.json
 	@$(WITH) "$$UV" run --quiet --script tools/plots.py build/benchmarks.json docs/pictures
 
 profiles: setup ## Draw the flame graphs of docs/performance.md anew
