@@ -19,6 +19,7 @@ demo: setup ## Record sample runs from end to end on the embedded AWS, and show 
 test: setup ## Run all tests that belong to a change: units, properties, infrastructure, end to end, page
 	@$(WITH) npm --prefix web run --silent test
 	@$(RUN) scripts/browser >/dev/null
+	@scripts/valkey
 	@$(RUN) pytest -n 2 --dist loadgroup -m "not large"
 
 test-large: setup ## Run the long tests: large runs, many steps

@@ -32,6 +32,7 @@ BENCHMARKS: Final = {
     "page": "how a run of 33,000 calls feels in a browser",
     "logging": "what logs and metrics cost, and what a stage costs while idle",
     "redaction": "CPU of redaction per megabyte",
+    "coordination": "calls a second and p99 of each primitive beside bare calls; ECPUs a call",
 }
 
 

@@ -39,3 +39,8 @@ ALARM_METRIC_MONTH: Final = Decimal("0.10")
 """An alarm on a computation is paid for by each metric that it reads."""
 DASHBOARD_MONTH: Final = Decimal("3.00")
 """https://aws.amazon.com/cloudwatch/pricing/"""
+
+ELASTICACHE_GB_HOUR: Final = Decimal("0.084")
+ELASTICACHE_ECPU: Final = Decimal("0.0023") / MILLION
+"""https://aws.amazon.com/elasticache/pricing/, serverless for Valkey; 100 MB are paid for while it
+holds less."""

@@ -1,8 +1,9 @@
 """The CDK app: `uv run npx cdk deploy --all -c stage=dev`.
 
-Context: `stage` (local, dev or prod), `alarm_email` (who is told by e-mail) and, to deploy other
-code than the sources here, `bundle` and `page` (a folder each). Synthesis reads no credentials, and
-opens no connection once dependencies and page are built.
+Context: `stage` (local, dev or prod), `alarm_email` (who is told by e-mail), `coordination_vpc` and
+`coordination_subnets` (where workers share a cache; ids, those of subnets with commas between them)
+and, to deploy other code than the sources here, `bundle` and `page` (a folder each). Synthesis
+reads no credentials, and opens no connection once dependencies and page are built.
 """
 
 from dataclasses import replace
@@ -15,11 +16,12 @@ from cdk import bundle
 from cdk.acknowledged import acknowledge
 from cdk.api_stack import ApiStack
 from cdk.bundle import Bundle
+from cdk.coordination_stack import CoordinationStack
 from cdk.data_stack import DataStack
 from cdk.observability_stack import ObservabilityStack
 from cdk.page import build_page
 from cdk.pipeline_stack import PipelineStack
-from cdk.settings import StageSettings, settings_of
+from cdk.settings import CoordinationSettings, StageSettings, settings_of
 from cdk.web_stack import WebStack
 
 
@@ -33,6 +35,8 @@ def add_stacks(app: App, settings: StageSettings) -> None:
     api = ApiStack(app, settings, _synthesizer(settings), pipeline, code)
     if not settings.is_local:  # where `runtally up` serves the page, and nobody is on call
         WebStack(app, settings, _synthesizer(settings), api, _page(app))
+        if settings.coordination:
+            CoordinationStack(app, settings, settings.coordination)
         ObservabilityStack(app, settings, pipeline, api)
 
     if not settings.tls_only:
@@ -40,6 +44,26 @@ def add_stacks(app: App, settings: StageSettings) -> None:
             acknowledge(app, rule, "The embedded AWS speaks plain HTTP on the loopback interface.")
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     Tags.of(app).add("runtally:stage", settings.stage)
+
+
+def settings_in(app: App) -> StageSettings:
+    """Those of the stage that the context names, with what else the context says.
+
+    Raises ValueError for what cannot be.
+    """
+    settings = settings_of(app.node.try_get_context("stage"))
+    return replace(
+        settings,
+        alarm_email=app.node.try_get_context("alarm_email") or settings.alarm_email,
+        coordination=_coordination(app) or settings.coordination,
+    )
+
+
+def _coordination(app: App) -> CoordinationSettings | None:
+    """Both or neither: one without the other is refused as the empty id that it would be."""
+    vpc: str = app.node.try_get_context("coordination_vpc") or ""
+    subnets: str = app.node.try_get_context("coordination_subnets") or ""
+    return CoordinationSettings(vpc, tuple(subnets.split(","))) if vpc or subnets else None
 
 
 def _synthesizer(settings: StageSettings) -> CliCredentialsStackSynthesizer | None:
@@ -59,7 +83,5 @@ def _page(app: App) -> Path:
 
 if __name__ == "__main__":
     app = App()
-    settings = settings_of(app.node.try_get_context("stage"))
-    alarm_email = app.node.try_get_context("alarm_email") or settings.alarm_email
-    add_stacks(app, replace(settings, alarm_email=alarm_email))
+    add_stacks(app, settings_in(app))
     app.synth()

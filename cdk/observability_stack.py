@@ -11,6 +11,7 @@ from constructs import Construct
 
 from cdk.alarms import watches
 from cdk.api_stack import ApiStack
+from cdk.coordination_alarms import cache_watches
 from cdk.dashboards import business_dashboard, technical_dashboard
 from cdk.pipeline_stack import PipelineStack
 from cdk.queries import SAVED
@@ -41,7 +42,7 @@ class ObservabilityStack(Stack):
         watched = watched_in(stacks, pipeline.data.table)
         topic = self._add_topic()
         action = SnsAction(topic)
-        for each in watches(settings, watched, api.http_api):
+        for each in (*watches(settings, watched, api.http_api), *cache_watches(settings)):
             alarm = cloudwatch.Alarm(
                 self,
                 each.name,

@@ -17,6 +17,13 @@ _SWEEP_EVERY: Final = range(5, 61)
 _AT_ONCE: Final = range(2, 1_001)
 """What Lambda takes as a mapping's maximum concurrency."""
 
+_VPC_ID: Final = re.compile("vpc-([0-9a-f]{8}|[0-9a-f]{17})")
+_SUBNET_ID: Final = re.compile("subnet-([0-9a-f]{8}|[0-9a-f]{17})")
+_CACHE_SUBNETS: Final = range(2, 4)
+_CACHE_GB: Final = range(1, 5_001)
+_CACHE_ECPU: Final = range(1_000, 15_000_001)
+"""A second: ElastiCache's own bounds, as those of subnets and gigabytes."""
+
 
 @dataclass(frozen=True, slots=True)
 class PageDomain:
@@ -27,6 +34,34 @@ class PageDomain:
 
     name: str
     certificate_arn: str
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinationSettings:
+    """A cache of Valkey for workers in a VPC of yours; the one thing here that is paid for by the
+    hour.
+
+    `subnet_ids` are two or three, each in an availability zone of its own, which AWS alone can
+    check. `max_gb` and `max_ecpu_per_second` are what it may come to: beyond them keys are evicted
+    and commands are throttled. Raises ValueError for an id or a number that cannot be one.
+    """
+
+    vpc_id: str
+    subnet_ids: tuple[str, ...]
+    max_gb: int = 1
+    max_ecpu_per_second: int = 5_000
+
+    def __post_init__(self) -> None:
+        if not _VPC_ID.fullmatch(self.vpc_id):
+            raise ValueError(f"vpc_id is {self.vpc_id!r}; it matches {_VPC_ID.pattern}")
+        for each in self.subnet_ids:
+            if not _SUBNET_ID.fullmatch(each):
+                raise ValueError(f"subnet_ids has {each!r}; each matches {_SUBNET_ID.pattern}")
+        if len(set(self.subnet_ids)) != len(self.subnet_ids):
+            raise ValueError(f"subnet_ids has one twice: {', '.join(self.subnet_ids)}")
+        _require("number of subnet_ids", len(self.subnet_ids), _CACHE_SUBNETS)
+        _require("max_gb", self.max_gb, _CACHE_GB)
+        _require("max_ecpu_per_second", self.max_ecpu_per_second, _CACHE_ECPU)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +77,7 @@ class StageSettings:
     `alarm_email` is told of alarms, once whoever reads it has agreed to that. Every
     `sweep_minutes`, 5 to 60, somebody looks for stale runs. At most `ingest_at_once` batches of
     messages are recorded at a time, 2 to 1,000: that many take tens of thousands of steps a second.
+    `coordination` adds a cache that workers share, on AWS alone.
     Raises ValueError for a name, an origin or a number that cannot be one.
     """
 
@@ -60,6 +96,7 @@ class StageSettings:
     alarm_email: str | None = None
     sweep_minutes: int = 5
     ingest_at_once: int = 30
+    coordination: CoordinationSettings | None = None
 
     def __post_init__(self) -> None:
         for name in self.service_entries:
@@ -70,12 +107,12 @@ class StageSettings:
         for origin in self.cors_origins:
             if "*" in origin:
                 raise ValueError(f"no web origin: {origin!r}; each one is named in full")
-        if self.sweep_minutes not in _SWEEP_EVERY:
-            least, most = _SWEEP_EVERY[0], _SWEEP_EVERY[-1]
-            raise ValueError(f"sweep_minutes is {self.sweep_minutes}; it is {least} to {most}")
-        if self.ingest_at_once not in _AT_ONCE:
-            least, most = _AT_ONCE[0], _AT_ONCE[-1]
-            raise ValueError(f"ingest_at_once is {self.ingest_at_once}; it is {least} to {most}")
+        _require("sweep_minutes", self.sweep_minutes, _SWEEP_EVERY)
+        _require("ingest_at_once", self.ingest_at_once, _AT_ONCE)
+        if self.coordination and self.is_local:
+            raise ValueError(
+                "coordination is for stages on AWS: the embedded one has no ElastiCache"
+            )
 
     @property
     def api_bundle(self) -> Literal["api", "redacting-api"]:
@@ -98,6 +135,11 @@ class StageSettings:
     def is_local(self) -> bool:
         """Deployed to the embedded AWS, whose functions run on this very machine."""
         return self.stage == "local"
+
+
+def _require(name: str, value: int, allowed: range) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name} is {value}; it is {allowed[0]} to {allowed[-1]}")
 
 
 def _this_machine() -> Architecture:

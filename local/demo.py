@@ -13,7 +13,7 @@ from rich.console import Console
 
 from functions.api import shapes
 from functions.core.keys import RunRef
-from local import function_logs, replay, waiting
+from local import function_logs, replay, valkey_server, waiting
 from local.commands import LocalStageError
 from local.emulator import Emulator
 from local.paths import RECORDINGS
@@ -22,6 +22,7 @@ from local.reading import Reading, register
 from local.recordings import ExpectedTotals, Recording
 from local.running import deployed
 from local.sending import send
+from local.shared_budget import SharedBudget, share_a_budget, show_shared_budget
 from local.show import show_run
 from local.stage import Stage
 from local.tables import counted, runs_table
@@ -30,7 +31,7 @@ _SUMMARISED_WITHIN_S: Final = 180
 _QUIET_WITHIN_S: Final = 60
 
 
-type Look = Callable[[Reading, Sequence[shapes.ListedRun]], None]
+type Look = Callable[[Reading, Sequence[shapes.ListedRun], SharedBudget | None], None]
 """What looks at the runs while their stage is still up."""
 
 
@@ -43,6 +44,13 @@ class Demo:
     mismatches: list[str]
     seconds: float
     write_units: Decimal
+    shared: SharedBudget | None = None
+    """None where there is no Valkey server."""
+
+    @property
+    def wrong(self) -> list[str]:
+        """All that makes it fail: mismatches, also between the shared budget and its record."""
+        return [*self.mismatches, *(self.shared.mismatches() if self.shared else ())]
 
     @property
     def write_units_per_step(self) -> Decimal:
@@ -57,11 +65,13 @@ class Demo:
             ],
             "seconds": round(self.seconds, 1),
             "write_units_per_step": float(self.write_units_per_step),
+            "shared_budget": self.shared and self.shared.as_json(),
         }
 
 
 def run_demo(files: Sequence[Path], look: Look) -> Demo:
-    """Send the shipped recordings, or the given files, through a stage of their own."""
+    """Send the shipped recordings, or the given files, through a stage of their own; then let
+    workers share a budget there."""
     started = time.monotonic()
     recorded = _load(files or sorted(RECORDINGS.glob("*.jsonl.gz")))
     with doing("Start the embedded AWS"):
@@ -74,23 +84,43 @@ def run_demo(files: Sequence[Path], look: Look) -> Demo:
 
         with doing("Let the stage come to rest"):
             waiting.until_quiet(stage, write_units, _QUIET_WITHIN_S)
-        look(Reading.of(stage, recorded[0].tenant_id), results)
+        units = write_units()
+        reading = Reading.of(stage, recorded[0].tenant_id)
+        shared = _shared(reading, emulator)
+        look(reading, results, shared)
         return Demo(
             refs=[replay.ref_of(recording) for recording in recorded],
             results=results,
             mismatches=mismatches(results, [replay.expected(r) for r in recorded]),
             seconds=time.monotonic() - started,
-            write_units=write_units(),
+            write_units=units,
+            shared=shared,
         )
 
 
-def look_around(out: Console, reading: Reading, results: Sequence[shapes.ListedRun]) -> None:
-    """What `runtally runs` shows, and `runtally show` of a run in which something failed."""
+def _shared(reading: Reading, emulator: Emulator) -> SharedBudget | None:
+    with valkey_server.at_hand() as url:
+        if url is None:
+            return None
+        access, spool = emulator.access.variables(), emulator.folder / "spool"
+        return share_a_budget(reading, url, access, spool, _SUMMARISED_WITHIN_S)
+
+
+def look_around(
+    out: Console,
+    reading: Reading,
+    results: Sequence[shapes.ListedRun],
+    shared: SharedBudget | None = None,
+) -> None:
+    """What `runtally runs` shows, `runtally show` of a run in which something failed, and what
+    workers made of a shared budget."""
     chosen = next((run for run in results if run.totals.failed_total), results[0])
     out.print("[dim]$[/] runtally runs", highlight=False)
     out.print(runs_table(reading.runs(limit=20), time.time_ns(), out.width), "")
     out.print(f"[dim]$[/] runtally show {chosen.run_id}", highlight=False)
     show_run(out, reading.ask("readRun", run_id=chosen.run_id))
+    if shared:
+        show_shared_budget(out, shared)
 
 
 def send_and_wait(

@@ -21,6 +21,7 @@ from local.reading import Reading, register, tenant_ids
 from local.recordings import Recording
 from local.running import bring_down, bring_up, find_running
 from local.sending import send
+from local.shared_budget import SharedBudget
 from local.stage import Running, output_name
 from local.tables import counted, phases_table
 
@@ -103,7 +104,9 @@ def demo(
 ) -> int:
     """Do it all once: start, deploy, send the sample runs, read them back, tear down.
 
-    Fails when a run's totals are not those that its recording adds up to.
+    Where there is a Valkey server, eight processes also share a run's budget: an embedded one
+    comes along for most platforms, RUNTALLY_VALKEY_URL names yours.
+    Fails when a run's totals are not those that its recording, or that budget, adds up to.
 
     Parameters
     ----------
@@ -115,13 +118,15 @@ def demo(
         Also draw what it ends with into this file, as SVG.
     """
 
-    def look(reading: Reading, results: Sequence[shapes.ListedRun]) -> None:
-        look_around(Console(), reading, results)
+    def look(
+        reading: Reading, results: Sequence[shapes.ListedRun], shared: SharedBudget | None
+    ) -> None:
+        look_around(Console(), reading, results, shared)
         if picture:
-            save_picture(lambda out: look_around(out, reading, results), picture)
+            save_picture(lambda out: look_around(out, reading, results, shared), picture)
 
     shown = run_demo(files, look)
-    exit_code = _verdict(len(shown.results), shown.mismatches)
+    exit_code = _verdict(len(shown.results), shown.wrong)
     if not exit_code:
         _print(
             f"{shown.write_units_per_step} write units a step, {shown.seconds:.0f} s.\n"

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,6 +51,19 @@ def test_the_demo_shows_every_sample_run_as_its_recording_adds_up(tmp_path: Path
     assert "Failed calls: 6" in "\n".join(line.strip() for line in shown)
     assert answer["seconds"] > 0
     assert 1 <= answer["write_units_per_step"] < 2
+    shared_budget_is_told_exactly(answer["shared_budget"], shown)
+
+
+def shared_budget_is_told_exactly(shared: dict[str, Any], shown: list[str]) -> None:
+    """The embedded server is among the project's packages, so it is there."""
+    assert len(shared["workers"]) == 8
+    assert sum(worker["spent"] for worker in shared["workers"]) == shared["spent"]
+    assert Decimal(shared["cost_usd_total"]) * 10**9 == shared["spent"] <= shared["limit"]
+    refused = max(worker["refused"] for worker in shared["workers"])
+    assert refused > 0
+    assert shared["left"] < shared["at_once"] * refused, "nobody stopped before it was spent"
+    assert 2 <= shared["most_at_once"] <= shared["at_once"]
+    assert any(line.startswith("worker-8 ") for line in shown)
 
 
 def test_a_stage_comes_up_takes_runs_and_goes_down(tmp_path: Path) -> None:

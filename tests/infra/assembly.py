@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any, Final
 from cdk.bundle import ROOT
 
 if TYPE_CHECKING:
-    from cdk.settings import StageSettings
+    from cdk.settings import CoordinationSettings, StageSettings
 
-STACKS: Final = ("data", "pipeline", "api", "observability", "web")
+STACKS: Final = ("data", "pipeline", "api", "observability", "web", "coordination")
 
 DEPLOYS_THE_PAGE: Final = "Custom::CDKBucketDeployment8693BB64968944B69AAFB0CC9EB8756C"
 """Path of the one function that is CDK's, and not ours."""
 
 CERTIFICATE: Final = "arn:aws:acm:us-east-1:123456789012:certificate/0a1b2c3d"
+VPC: Final = "vpc-0a1b2c3d4e5f60718"
+SUBNETS: Final = ("subnet-0a1b2c3d4e5f60718", "subnet-0123456789abcdef0")
 
 type Template = dict[str, Any]
 type Properties = dict[str, Any]
@@ -33,7 +35,8 @@ atexit.register(shutil.rmtree, _SCRATCH, ignore_errors=True)
 class Assembly:
     """The templates of one stage, and where the cloud assembly lies until the process ends.
 
-    There is neither `observability` nor `web` in the stage `local`.
+    There is neither `observability` nor `web` in the stage `local`, and `coordination` in none that
+    does not ask for it.
     """
 
     settings: "StageSettings"
@@ -43,10 +46,11 @@ class Assembly:
     api: Template
     observability: Template | None = None
     web: Template | None = None
+    coordination: Template | None = None
 
     @property
     def templates(self) -> tuple[Template, ...]:
-        on_aws = filter(None, (self.observability, self.web))
+        on_aws = filter(None, (self.observability, self.web, self.coordination))
         return (self.data, self.pipeline, self.api, *on_aws)
 
     def resources(self, kind: str) -> dict[str, Properties]:
@@ -57,17 +61,26 @@ class Assembly:
         return merged
 
 
-def synthesise(stage: str) -> Assembly:
-    """The assembly of a stage that we ship."""
+def synthesise(stage: str, *, coordinated: bool = False) -> Assembly:
+    """The assembly of a stage that we ship; with the cache, which none of them has, if asked."""
     from cdk.settings import settings_of  # noqa: PLC0415
 
-    return _synthesise(settings_of(stage))
+    settings = settings_of(stage)
+    if coordinated:
+        settings = replace(settings, coordination=_coordination())
+    return _synthesise(settings)
 
 
 def with_all_options(
-    sweep_minutes: int = 5, service_entries: tuple[str, ...] = ("research",)
+    sweep_minutes: int = 5,
+    service_entries: tuple[str, ...] = ("research",),
+    *,
+    coordinated: bool = False,
 ) -> Assembly:
-    """The assembly of a stage on AWS with all that is off by default."""
+    """The assembly of a stage on AWS with all that is off by default.
+
+    That is paid by use, like everything else; the cache, which is not, comes if asked for.
+    """
     from cdk.settings import PageDomain, settings_of  # noqa: PLC0415
 
     return _synthesise(
@@ -79,8 +92,15 @@ def with_all_options(
             alarm_email="on-call@example.com",
             redaction=True,
             sweep_minutes=sweep_minutes,
+            coordination=_coordination() if coordinated else None,
         )
     )
+
+
+def _coordination() -> "CoordinationSettings":
+    from cdk.settings import CoordinationSettings  # noqa: PLC0415
+
+    return CoordinationSettings(VPC, SUBNETS)
 
 
 @cache

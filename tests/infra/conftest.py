@@ -5,7 +5,7 @@ import pytest
 from tests.infra.assembly import Assembly, synthesise, with_all_options
 
 STAGES = ("local", "dev", "prod", "dev with all options")
-"""The last is no stage that we ship: it has what users may switch on, on AWS."""
+"""The last is no stage that we ship: it has what users may switch on, on AWS, the cache, too."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -28,4 +28,4 @@ def aws_assembly(request: pytest.FixtureRequest) -> Assembly:
 
 
 def _synthesise(stage: str) -> Assembly:
-    return with_all_options() if stage == STAGES[-1] else synthesise(stage)
+    return with_all_options(coordinated=True) if stage == STAGES[-1] else synthesise(stage)

@@ -8,7 +8,7 @@ import re
 from typing import Final, NamedTuple
 
 from benchmarks import aws_prices
-from tests.infra.assembly import Assembly, Template, resources_of
+from tests.infra.assembly import STACKS, Assembly, Template, resources_of
 
 FREE_ALARM_METRICS: Final = 10
 FREE_DASHBOARDS: Final = 3
@@ -22,6 +22,8 @@ SWEEP: Final = (
 )
 """Half a second of 512 MB, one request, and twenty reads of half a unit."""
 
+SMALLEST_CACHE: Final = 30 * 24 * aws_prices.ELASTICACHE_GB_HOUR / 10
+
 
 class Idle(NamedTuple):
     """`sweeps` are those of a month of 30 days."""
@@ -31,6 +33,7 @@ class Idle(NamedTuple):
     dashboards: int
     polled_queues: int
     sweeps: int
+    caches: int
 
     @property
     def dollars(self) -> float:
@@ -39,12 +42,13 @@ class Idle(NamedTuple):
             + self.dashboards * aws_prices.DASHBOARD_MONTH
             + self.polled_queues * POLLED_QUEUE
             + self.sweeps * SWEEP
+            + self.caches * SMALLEST_CACHE
         )
         return round(float(bill), 2)
 
 
 def idle(template: Template) -> Idle:
-    """Of one stack. Everything else in it is paid by use: see the test of the resource types."""
+    """Of one stack. Everything else in it is paid by use: see the tests of the resource types."""
     alarms = resources_of(template, "AWS::CloudWatch::Alarm").values()
     metrics = sum(
         sum("MetricStat" in query for query in alarm["Metrics"]) if "Metrics" in alarm else 1
@@ -61,6 +65,7 @@ def idle(template: Template) -> Idle:
             30 * 24 * 60 // _minutes(rule["ScheduleExpression"])
             for rule in resources_of(template, "AWS::Events::Rule").values()
         ),
+        len(resources_of(template, "AWS::ElastiCache::ServerlessCache")),
     )
 
 
@@ -72,6 +77,5 @@ def _minutes(rate: str) -> int:
 
 
 def idle_by_stack(assembly: Assembly) -> dict[str, Idle]:
-    stacks = ("data", "pipeline", "api", "observability", "web")
-    templates = {name: getattr(assembly, name) for name in stacks}
+    templates = {name: getattr(assembly, name) for name in STACKS}
     return {name: idle(template) for name, template in templates.items() if template}

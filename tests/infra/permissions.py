@@ -119,7 +119,7 @@ def _listed(value: Any) -> list[Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.infra.permissions")
     parser.add_argument("--write", action="store_true", help="replace permissions.txt")
-    lines = "".join(f"{line}\n" for line in permissions(with_all_options()))
+    lines = "".join(f"{line}\n" for line in permissions(with_all_options(coordinated=True)))
     if parser.parse_args().write:
         GOLDEN.write_text(lines)
     else:

@@ -27,7 +27,7 @@ QUERY_WORDS: Final = frozenset(
 
 @pytest.fixture(scope="module")
 def whole() -> Assembly:
-    return with_all_options()
+    return with_all_options(coordinated=True)
 
 
 @pytest.fixture
@@ -391,23 +391,39 @@ def test_one_line_a_batch(lines: list[dict[str, Any]]) -> None:
 # -- what it costs ------------------------------------------------------------------------------
 
 
-def test_the_runbook_has_the_idle_bill(whole: Assembly) -> None:
+@pytest.fixture(scope="module")
+def by_use() -> Assembly:
+    """What is paid for by the hour is left out."""
+    return with_all_options()
+
+
+def dollars_by_stack(assembly: Assembly) -> dict[str, float]:
+    return {stack: idle.dollars for stack, idle in idle_by_stack(assembly).items()}
+
+
+def test_the_runbook_has_the_idle_bill(whole: Assembly, by_use: Assembly) -> None:
+    """Of the cache all that comes with it: its alarms stand in another stack."""
+    bill, with_cache = dollars_by_stack(by_use), dollars_by_stack(whole)
+    bill["coordination"] = sum(with_cache.values()) - sum(bill.values())
+    assert set(bill) == set(with_cache)
     text = (ROOT / RUNBOOK).read_text()
-    for stack, idle in idle_by_stack(whole).items():
+    for stack, dollars in bill.items():
         row = re.search(rf"^\| {stack} \|.*\| \$([\d.]+) \|$", text, re.MULTILINE)
         assert row, stack
-        assert float(row[1]) == pytest.approx(idle.dollars), f"{stack}: {idle}"
+        assert float(row[1]) == pytest.approx(dollars), stack
+    said = f"${bill['coordination']:.2f} a month while idle"
+    assert said in (ROOT / "README.md").read_text()
 
 
-def test_the_runbook_says_what_a_stage_in_an_account_of_its_own_pays(whole: Assembly) -> None:
+def test_the_runbook_says_what_a_stage_in_an_account_of_its_own_pays(by_use: Assembly) -> None:
     """Idle, for what watches it: of its dashboards, only the small one costs nothing."""
     sizes = [
         sum(len(widget["properties"].get("metrics", [])) for widget in body["widgets"])
-        for body in dashboards(whole)
+        for body in dashboards(by_use)
     ]
     free = sum(size <= idle_bill.FREE_DASHBOARD_METRICS for size in sizes)
     assert (len(sizes), free) == (2, 1), sizes
-    alarm_metrics = idle_by_stack(whole)["observability"].alarm_metrics
+    alarm_metrics = idle_by_stack(by_use)["observability"].alarm_metrics
     paid = (alarm_metrics - idle_bill.FREE_ALARM_METRICS) * float(aws_prices.ALARM_METRIC_MONTH)
     paid += (len(sizes) - min(free, idle_bill.FREE_DASHBOARDS)) * float(aws_prices.DASHBOARD_MONTH)
     said = re.search(r"account of its own pays \$([\d.]+) ", (ROOT / RUNBOOK).read_text())

@@ -24,7 +24,7 @@ SECOND = 1_000_000_000
 
 @pytest.fixture(scope="module")
 def assembly() -> Assembly:
-    return with_all_options()
+    return with_all_options(coordinated=True)
 
 
 @pytest.fixture
@@ -204,6 +204,10 @@ BAD: dict[str, dict[str, list[float]]] = {
     "FunctionsThrottled": {"Throttles": [1.0]},
     "TableThrottled": {"WriteThrottleEvents": [2.0]},
     "ApiFailing": {"5xx": [1.0]},
+    "CacheEvictions": {"Evictions": [1.0]},
+    "CacheFilling": {"BytesUsedForCache": [0.2e9, 0.751e9]},
+    "CacheThrottled": {"ThrottledCmds": [1.0]},
+    "CacheSignInFailures": {"AuthenticationFailures": [1.0]},
 }
 GOOD: dict[str, dict[str, list[float]]] = {
     "DeadLetters": {"ApproximateNumberOfMessagesVisible": [0.0]},
@@ -214,6 +218,10 @@ GOOD: dict[str, dict[str, list[float]]] = {
     "FunctionsThrottled": {"Throttles": [0.0]},
     "TableThrottled": {"WriteThrottleEvents": [0.0], "ReadThrottleEvents": [0.0]},
     "ApiFailing": {"5xx": [0.0]},
+    "CacheEvictions": {"Evictions": [0.0]},
+    "CacheFilling": {"BytesUsedForCache": [0.75e9]},
+    "CacheThrottled": {"ThrottledCmds": [0.0]},
+    "CacheSignInFailures": {"AuthenticationFailures": [0.0], "IamAuthenticationThrottling": [0.0]},
 }
 OURS = {"FailedBatches", "Drift", "Rejections", "StreamStopped", "DeletionsOverdue"}
 

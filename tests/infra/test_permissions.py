@@ -7,10 +7,12 @@ from tests.infra.permissions import GOLDEN, permissions
 
 
 def test_nobody_may_do_more_or_less_than_is_written_down(assembly: Assembly) -> None:
-    """A stage without service entries, or without page and alarms, has all the rest."""
+    """A stage without service entries, cache, or page and alarms, has all the rest."""
     expected = GOLDEN.read_text().splitlines()
     if not assembly.settings.service_entries:
         expected = [line for line in expected if "serviceentries/" not in line.lower()]
+    if not assembly.settings.coordination:
+        expected = [line for line in expected if not line.startswith("CoordinationAccess ")]
     if assembly.settings.is_local:
         only_on_aws = re.compile("page|^cloudwatch", re.IGNORECASE)
         expected = [line for line in expected if not only_on_aws.search(line)]

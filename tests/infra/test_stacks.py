@@ -15,6 +15,8 @@ from cdk.settings import STAGES, settings_of
 from tests.infra.assembly import (
     DEPLOYS_THE_PAGE,
     STACKS,
+    SUBNETS,
+    VPC,
     Assembly,
     Properties,
     context_of,
@@ -101,8 +103,12 @@ def names_in(value: Any) -> Iterator[str]:
 
 def test_nothing_is_always_on(assembly: Assembly) -> None:
     """No NAT gateway, no cache node, no provisioned capacity or concurrency: no type and no
-    property that is not known to be free of them."""
+    property that is not known to be free of them. But for one stack, which nobody has unasked:
+    what is in it stands in test_coordination.py."""
+    assert bool(assembly.coordination) == bool(assembly.settings.coordination)
     for template in assembly.templates:
+        if template is assembly.coordination:
+            continue
         for resource in template["Resources"].values():
             assert resource["Type"] in PAID_BY_USE | PAID_BY_THE_MONTH
             assert not ALWAYS_ON & set(names_in(resource.get("Properties", {})))
@@ -165,8 +171,17 @@ def test_the_outputs_are_those_that_others_read(assembly: Assembly) -> None:
         "ServiceEntryDeadLetterUrls",
         "ServiceEntryQueueUrls",
     }
-    only_on_aws = set() if assembly.settings.is_local else {"AlarmTopicArn", "PageUrl"}
-    assert names == only_on_aws | (of_entries if assembly.settings.service_entries else set()) | {
+    of_the_cache = {
+        "CoordinationAccessPolicyArn",
+        "CoordinationCache",
+        "CoordinationSecurityGroup",
+        "CoordinationUrl",
+        "CoordinationUser",
+    }
+    optional = set() if assembly.settings.is_local else {"AlarmTopicArn", "PageUrl"}
+    optional |= of_entries if assembly.settings.service_entries else set()
+    optional |= of_the_cache if assembly.settings.coordination else set()
+    assert names == optional | {
         "ApiFunction",
         "ApiId",
         "ApiUrl",
@@ -191,9 +206,13 @@ def test_the_outputs_are_those_that_others_read(assembly: Assembly) -> None:
 
 
 def test_synthesis_needs_no_network_and_no_credentials(tmp_path: Path) -> None:
-    """As CDK's command line starts it, in a bare environment; and the same templates come out."""
+    """As CDK's command line starts it, in a bare environment; and the same templates come out.
+
+    With the cache, too, whose VPC and subnets nobody looks up.
+    """
     connections = tmp_path / "connections.txt"
     guard = Path(__file__).with_name("refuse_network.cjs")
+    in_context = {"coordination_vpc": VPC, "coordination_subnets": ",".join(SUBNETS)}
     program = (
         "import pytest_socket, runpy; pytest_socket.disable_socket();"
         "runpy.run_module('cdk.app', run_name='__main__')"
@@ -207,7 +226,7 @@ def test_synthesis_needs_no_network_and_no_credentials(tmp_path: Path) -> None:
             "NODE_OPTIONS": f"--require {guard}",
             "RUNTALLY_NETWORK_LOG": str(connections),
             "CDK_OUTDIR": str(tmp_path / "out"),
-            "CDK_CONTEXT_JSON": json.dumps(context_of("prod")),
+            "CDK_CONTEXT_JSON": json.dumps(context_of("prod") | in_context),
         },
         check=True,
     )
@@ -215,7 +234,7 @@ def test_synthesis_needs_no_network_and_no_credentials(tmp_path: Path) -> None:
     for name in STACKS:
         file = f"runtally-prod-{name}.template.json"
         written = (tmp_path / "out" / file).read_text()
-        assert written == (synthesise("prod").folder / file).read_text()
+        assert written == (synthesise("prod", coordinated=True).folder / file).read_text()
 
 
 def test_cdk_nag_stops_a_synthesis_that_it_finds_fault_with(tmp_path: Path) -> None:
@@ -234,7 +253,7 @@ def test_cdk_nag_stops_a_synthesis_that_it_finds_fault_with(tmp_path: Path) -> N
 
 
 def test_cfn_lint_finds_nothing() -> None:
-    assemblies = [*map(synthesise, STAGES), with_all_options()]
+    assemblies = [*map(synthesise, STAGES), with_all_options(coordinated=True)]
     templates = [str(file) for each in assemblies for file in each.folder.glob("*.template.json")]
     assert len(templates) == sum(len(each.templates) for each in assemblies)
     # W3005: CDK names dependencies that follow from references, too.

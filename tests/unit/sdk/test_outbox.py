@@ -185,10 +185,11 @@ def test_an_event_larger_than_memory_is_taken_when_there_is_nothing_else(
 
 
 def test_what_comes_after_closing_is_still_sent(sender: KeepingSender) -> None:
+    others = set(threading.enumerate())
     outbox = outbox_of(sender)
     outbox.add(HEAD, line())
     outbox.close(10)
-    until(lambda: not [t for t in threading.enumerate() if t.name == "runtally"])
+    until(lambda: not set(threading.enumerate()) - others)
     outbox.add(HEAD, line(), at_once=True)
     until(lambda: len(sender.events) == 2)
     outbox.close(10)
