@@ -1,4 +1,5 @@
-"""Write the tables of docs/performance.md from what `python -m benchmarks --into FILE` measured.
+"""Write the tables of docs/performance.md, and the one of docs/coordination.md, from what
+`python -m benchmarks --into FILE` measured.
 
     python -m tools.performance_tables build/benchmarks.json
 
@@ -14,7 +15,7 @@ from typing import Any, Final
 
 from local.paths import ROOT
 
-PAGE: Final = ROOT / "docs/performance.md"
+PAGES: Final = (ROOT / "docs/performance.md", ROOT / "docs/coordination.md")
 _SPOT: Final = re.compile(r"<!-- (?P<name>[a-z ]+) -->\n.*?<!-- end -->", re.DOTALL)
 _FULL_NAME: Final = "1,500 calls, 8 at once,"
 
@@ -296,7 +297,35 @@ def _sustain(found: Found) -> str:
     )
 
 
+def _coordination(found: Found) -> str:
+    clients = found["coordination"]["clients"]
+    counted = {each["name"]: each for each in found["coordination"]["counted"]}
+    alone, together = clients.values()
+    return _table(
+        (
+            "", "µs, p50 / p99", "bare call, p50 / p99", "times bare",
+            f"{list(clients)[1]} processes, a second (times bare)", "bytes there / back",
+            "µs of the server", "ECPUs", "$ a million",
+        ),
+        [
+            (
+                one["name"],
+                f"{one['p50_us']} / {one['p99_us']:,}",
+                f"{one['bare']['name']} {one['bare']['p50_us']} / {one['bare']['p99_us']}",
+                f"{one['times_bare']:.1f}",
+                f"{many['per_s']:,} ({many['times_bare']:.1f})",
+                f"{counted[one['name']]['bytes_in']} / {counted[one['name']]['bytes_out']}",
+                f"{counted[one['name']]['server_us']:.0f}",
+                f"{counted[one['name']]['ecpus']:.0f}",
+                f"{counted[one['name']]['usd_per_million']:.2f}",
+            )
+            for one, many in zip(alone, together, strict=True)
+        ],
+    )  # fmt: skip
+
+
 TABLES: Final = {
+    "coordination": _coordination,
     "bars": _bars,
     "cost": _cost,
     "waiting": _waiting,
@@ -315,7 +344,9 @@ TABLES: Final = {
 
 def main() -> None:
     (figures,) = sys.argv[1:]
-    PAGE.write_text(filled(PAGE.read_text(), json.loads(Path(figures).read_text())))
+    found = json.loads(Path(figures).read_text())
+    for page in PAGES:
+        page.write_text(filled(page.read_text(), found))
 
 
 if __name__ == "__main__":
