@@ -25,6 +25,7 @@ BENCHMARKS: Final = {
     "cold": "what every function imports and makes before its first event, and the bundles",
     "recount": "a recount of 1,500, 20,000 and 100,000 steps: CPU, memory, read units",
     "read": "the detail of a run with 1,500 and with 100,000 calls",
+    "export": "an export of 1,500, 20,000 and 100,000 calls: CPU, memory, size of the files",
     "sdk": "what recording adds to an agent's thread; memory and loss with SQS slow or down",
     "hot": "one run at up to 10,000 steps a second, 1 and 8 buckets; 200 runs of one tenant",
     "sustain": "events a second end to end on the embedded AWS, for minutes: lag and memory",

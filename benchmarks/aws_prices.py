@@ -40,6 +40,9 @@ ALARM_METRIC_MONTH: Final = Decimal("0.10")
 DASHBOARD_MONTH: Final = Decimal("3.00")
 """https://aws.amazon.com/cloudwatch/pricing/"""
 
+KMS_KEY_MONTH: Final = Decimal("1.00")
+"""https://aws.amazon.com/kms/pricing/"""
+
 ELASTICACHE_GB_HOUR: Final = Decimal("0.084")
 ELASTICACHE_ECPU: Final = Decimal("0.0023") / MILLION
 """https://aws.amazon.com/elasticache/pricing/, serverless for Valkey; 100 MB are paid for while it

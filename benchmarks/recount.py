@@ -50,7 +50,7 @@ def _measured(steps: int) -> dict[str, Any]:
     settings = RecountSettings("t", "b")
     made = (clients.dynamodb(), clients.s3(), clients.events)
     recount = recount_handler.recount_over(*made, settings).recount
-    base = _peak()
+    base = peak()
     took: list[float] = []
     for _ in range(1 + ROUNDS[steps]):
         began = time.process_time()
@@ -62,11 +62,11 @@ def _measured(steps: int) -> dict[str, Any]:
         "cpu_ms_best": round(min(took[1:])),
         "cpu_ms_median": round(statistics.median(took[1:])),
         "base_mb": round(base),
-        "peak_mb": round(_peak()),
+        "peak_mb": round(peak()),
     }
 
 
-def _peak() -> float:
+def peak() -> float:
     """The most memory so far, in megabytes of 2**20."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _KIB
 

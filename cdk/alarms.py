@@ -114,12 +114,10 @@ def _oldest_message(each: WatchedQueue) -> Watch:
 
 
 def _of_the_stream(settings: StageSettings, watched: Watched) -> Iterator[Watch]:
-    for each in watched.functions:
-        if not each.reads_stream:
-            continue
+    if summarize := watched.function("summarize"):
         yield Watch(
             "StreamAge",
-            each.function.metric("IteratorAge", statistic="Maximum", period=NOW),
+            summarize.metric("IteratorAge", statistic="Maximum", period=NOW),
             "counting is over a quarter of an hour behind; live totals are old",
             "stream-age",
             above=_OLDEST.to_milliseconds(),
@@ -131,7 +129,7 @@ def _of_the_stream(settings: StageSettings, watched: Watched) -> Iterator[Watch]
                 "IF(FILL(stored, 0) > 0 AND FILL(invoked, 0) == 0, 1, 0)",
                 {
                     "stored": ours(settings, "ingest", "StepsStored"),
-                    "invoked": each.function.metric_invocations(statistic="Sum", period=NOW),
+                    "invoked": summarize.metric_invocations(statistic="Sum", period=NOW),
                 },
                 "stored and not counted",
                 WHILE,

@@ -18,6 +18,7 @@ from cdk.api_stack import ApiStack
 from cdk.bundle import Bundle
 from cdk.coordination_stack import CoordinationStack
 from cdk.data_stack import DataStack
+from cdk.lake_stack import LakeStack
 from cdk.observability_stack import ObservabilityStack
 from cdk.page import build_page
 from cdk.pipeline_stack import PipelineStack
@@ -31,7 +32,12 @@ def add_stacks(app: App, settings: StageSettings) -> None:
         name: _code(app, settings, name) for name in ("functions", settings.api_bundle)
     }
     data = DataStack(app, settings, _synthesizer(settings))
-    pipeline = PipelineStack(app, settings, _synthesizer(settings), data, code["functions"])
+    lake = None
+    if settings.lake:
+        lake = LakeStack(app, settings, settings.lake, data, _code(app, settings, "lake"))
+    pipeline = PipelineStack(
+        app, settings, _synthesizer(settings), data, code["functions"], lake=lake
+    )
     api = ApiStack(app, settings, _synthesizer(settings), pipeline, code)
     if not settings.is_local:  # where `runtally up` serves the page, and nobody is on call
         WebStack(app, settings, _synthesizer(settings), api, _page(app))

@@ -4,9 +4,10 @@
 
 One for all functions, because they share nearly everything and one asset uploads once; and one for
 the api, with what reads OTLP, which would be a quarter of the other. What the managed rules of
-redaction need is as large as all of that, so an api that redacts has a folder of its own. boto3 is
-left out: Lambda's runtime brings it. What a function imports when it starts is there as bytecode,
-too: Lambda's folder of code is read-only, and every cold start would compile it anew.
+redaction need is as large as all of that, so an api that redacts has a folder of its own; the
+lake's DuckDB is over ten times as large, and no other function has it. boto3 is left out: Lambda's
+runtime brings it. What a function imports when it starts is there as bytecode, too: Lambda's folder
+of code is read-only, and every cold start would compile it anew.
 
 Dependencies come from uv.lock with their hashes, and are installed anew only when the lock changed,
 so that after the first time a build needs no network. CDK's asset hash looks at content alone: the
@@ -25,7 +26,7 @@ from typing import Final, Literal
 from cdk.stamp import Stamp, alone, state_of
 
 Platform = Literal["local", "aws"]
-Bundle = Literal["functions", "api", "redacting-api"]
+Bundle = Literal["functions", "api", "redacting-api", "lake"]
 
 ROOT: Final = Path(__file__).parent.parent
 BUILD: Final = ROOT / "build"
@@ -37,14 +38,16 @@ _GROUPS: Final[dict[Bundle, tuple[str, ...]]] = {
     "functions": (),
     "api": ("--group=otlp",),
     "redacting-api": ("--group=otlp", "--group=redact"),
+    "lake": ("--group=lake",),
 }
 _LEFT_OUT: Final[dict[Bundle, tuple[str, ...]]] = {
     "functions": ("otel", "prices"),
     "api": (),
     "redacting-api": (),
+    "lake": ("otel", "prices"),
 }
 BUNDLES: Final = tuple(_GROUPS)
-_STARTED: Final[dict[Bundle, tuple[str, ...]]] = {
+STARTED: Final[dict[Bundle, tuple[str, ...]]] = {
     "functions": (
         "functions.ingest.handler",
         "functions.summarize.handler",
@@ -59,12 +62,16 @@ _STARTED: Final[dict[Bundle, tuple[str, ...]]] = {
         "runtally.otel.otlp_protobuf",
         "runtally.managed_rules",
     ),
+    "lake": ("functions.lake.handler",),
 }
+_METADATA: Final[dict[Bundle, str]] = {"lake": "duckdb-*.dist-info/METADATA"}
+"""Of what asks for its own version when it is imported; all other packages do without."""
 _PYTHON: Final = "3.13"
 _LAMBDAS_FOLDER: Final = "/var/task"
 _PLATFORM_OPTIONS: Final[dict[Platform, tuple[str, ...]]] = {
     "local": (),
-    "aws": ("--python-platform", "aarch64-manylinux2014"),
+    # As old as Lambda's Amazon Linux 2023 lets it be, or as DuckDB does.
+    "aws": ("--python-platform", "aarch64-manylinux_2_28"),
 }
 _NOT_CODE: Final = ("__pycache__", "*.pyc", "*.dist-info", ".lock", "bin", "swagger_ui")
 
@@ -89,9 +96,12 @@ def build(
                 ignored = shutil.ignore_patterns(*_NOT_CODE)
                 shutil.copytree(dependencies, target, ignore=ignored, dirs_exist_ok=True)
                 ignored = shutil.ignore_patterns(*_NOT_CODE, *_LEFT_OUT[bundle])
+                for file in dependencies.glob(_METADATA[bundle]) if bundle in _METADATA else ():
+                    (target / file.parent.name).mkdir()
+                    shutil.copy(file, target / file.parent.name)
                 for name, source in sources.items():
                     shutil.copytree(source, target / name, ignore=ignored)
-                _compile(target, _STARTED[bundle])
+                _compile(target, STARTED[bundle])
     return target
 
 

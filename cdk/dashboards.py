@@ -69,6 +69,7 @@ def technical_dashboard(
             _table(settings, watched),
             _functions(watched),
             _requests(settings, api),
+            *_lake(settings, watched),
         ],
     )
 
@@ -137,7 +138,7 @@ def _recording(settings: StageSettings) -> Row:
 
 def _counting(settings: StageSettings, watched: Watched) -> Row:
     ages = [
-        each.function.metric("IteratorAge", statistic="Maximum", period=NOW, label="iterator age")
+        each.function.metric("IteratorAge", statistic="Maximum", period=NOW, label=each.service)
         for each in watched.functions
         if each.reads_stream
     ]
@@ -256,6 +257,19 @@ def _requests(settings: StageSettings, api: apigatewayv2.HttpApi) -> Row:
             3,
         ),
     ]
+
+
+def _lake(settings: StageSettings, watched: Watched) -> Iterable[Row]:
+    """In a stage that has one."""
+    if watched.function("lake"):
+        shown = {
+            "Runs written to the lake": ("Records", "RunsWritten", "RunsFailed", "RefusedWrites"),
+            "Rows written, and write units": ("RowsWritten", "WriteUnits"),
+        }
+        yield [
+            _graph(title, [ours(settings, "lake", each) for each in names], 2)
+            for title, names in shown.items()
+        ]
 
 
 _LAGS: Final[tuple[Statistic, ...]] = ("p50", "p95")

@@ -4,12 +4,14 @@ from typing import Final
 
 from aws_cdk import Duration
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from cdk.data_stack import DataStack
 from cdk.event_sources import deliver_messages
 from cdk.function import Entry, Function
+from cdk.lake_stack import LakeStack
 from cdk.queue import Delivery, QueueWithDeadLetters, outlasting
 from cdk.settings import StageSettings
 from functions.adapters import settings as variables
@@ -36,12 +38,14 @@ def erasures_queue(scope: Construct, settings: StageSettings) -> QueueWithDeadLe
     return QueueWithDeadLetters(scope, "Erasures", settings, Delivery(outlasting(ERASE_TIMEOUT)))
 
 
-def add_erase(
+def add_erase(  # noqa: PLR0913 - each by its name
     scope: Construct,
     settings: StageSettings,
     code: lambda_.Code,
     data: DataStack,
     erasures: sqs.Queue,
+    *,
+    lake: LakeStack | None,
 ) -> Function:
     """The only function that may delete: items of runs, and versions of their objects."""
     erase = Function(
@@ -58,6 +62,7 @@ def add_erase(
                 variables.BUCKET: data.bucket.bucket_name,
                 variables.ERASURE_QUEUE_URL: erasures.queue_url,
                 variables.QUIET_S: quiet_s(settings),
+                **({variables.LAKE_BUCKET: lake.bucket.bucket_name} if lake else {}),
             },
         ),
     )
@@ -70,12 +75,19 @@ def add_erase(
         "dynamodb:BatchWriteItem",
     )
     erase.allow_items(data.table, keys.TENANT_PREFIX, "dynamodb:GetItem")
-    prefixes = (keys.RUN_OBJECTS, keys.INBOX)
-    for prefix in prefixes:
-        # DeleteObjects asks for both, says its reference, also when every version is named.
-        erase.allow_objects(data.bucket, prefix, "s3:DeleteObject", "s3:DeleteObjectVersion")
-    below = {"StringLike": {"s3:prefix": [f"{prefix}*" for prefix in prefixes]}}
-    erase.allow("s3:ListBucketVersions", on=data.bucket.bucket_arn, conditions=below)
+    _allow_erasing(erase, data.bucket, keys.RUN_OBJECTS, keys.INBOX)
+    if lake:
+        _allow_erasing(erase, lake.bucket, keys.LAKE_OBJECTS)
+        if settings.lake and settings.lake.object_lock_days:
+            erase.allow_objects(lake.bucket, keys.LAKE_OBJECTS, "s3:GetObjectRetention")
     erase.allow("sqs:SendMessage", on=erasures.queue_arn)
     deliver_messages(erasures, erase, batch_size=1, max_concurrency=_RUNS_AT_ONCE)
     return erase
+
+
+def _allow_erasing(erase: Function, bucket: s3.Bucket, *prefixes: str) -> None:
+    for prefix in prefixes:
+        # DeleteObjects asks for both, says its reference, also when every version is named.
+        erase.allow_objects(bucket, prefix, "s3:DeleteObject", "s3:DeleteObjectVersion")
+    below = {"StringLike": {"s3:prefix": [f"{prefix}*" for prefix in prefixes]}}
+    erase.allow("s3:ListBucketVersions", on=bucket.bucket_arn, conditions=below)

@@ -32,6 +32,16 @@ STREAM_FILTERS: Final[tuple[Mapping[str, Any], ...]] = (
 """New steps, and runs with an end. What summarize writes never passes, or it would feed itself."""
 
 
+ENDED_RUNS: Final[tuple[Mapping[str, Any], ...]] = (
+    {
+        "eventName": ["INSERT", "MODIFY"],
+        "dynamodb": {"NewImage": {keys.SORT: {"S": [keys.SUMMARY]}}},
+    },
+    STREAM_FILTERS[1],
+)
+"""What of an ended run is new: its summary, or its own start or end."""
+
+
 def deliver_messages(
     queue: sqs.Queue,
     to: Function,
@@ -62,16 +72,7 @@ def deliver_stream(table: dynamodb.TableV2, to: Function, failed_batches: s3.Buc
     After ten retries, or twelve of the stream's twenty-four hours, the records of a failed batch
     are kept in `failed_batches`.
     """
-    stream_arn = table.table_stream_arn
-    if stream_arn is None:
-        raise ValueError("the table has no stream")
-    to.allow(
-        "dynamodb:DescribeStream",
-        "dynamodb:GetRecords",
-        "dynamodb:GetShardIterator",
-        "dynamodb:ListStreams",
-        on=stream_arn,
-    )
+    stream_arn = _readable_stream(table, to)
     to.allow_objects(failed_batches, "", "s3:PutObject")
     to.allow("s3:ListBucket", on=failed_batches.bucket_arn)  # Lambda asks for it with a destination
     to.function.add_event_source_mapping(
@@ -87,18 +88,54 @@ def deliver_stream(table: dynamodb.TableV2, to: Function, failed_batches: s3.Buc
         max_record_age=Duration.hours(12),
         report_batch_item_failures=True,
         filters=[lambda_.FilterCriteria.filter(dict(pattern)) for pattern in STREAM_FILTERS],
-        on_failure=_Bucket(failed_batches),
+        on_failure=_Destination(failed_batches.bucket_arn),
     )
 
 
-@jsii.implements(lambda_.IEventSourceDlq)
-class _Bucket:
-    """CDK's own S3 destination also grants reading, overwriting and deleting the whole bucket."""
+def deliver_ended_runs(table: dynamodb.TableV2, to: Function, given_up: sqs.Queue) -> None:
+    """As a second reader of the stream, of the two that it takes; many at once, since what comes
+    together about a run is worked on once. Of a failed batch, `given_up` gets the place in the
+    stream, past which it goes on."""
+    stream_arn = _readable_stream(table, to)
+    to.allow("sqs:SendMessage", on=given_up.queue_arn)
+    to.function.add_event_source_mapping(
+        "Stream",
+        event_source_arn=stream_arn,
+        starting_position=lambda_.StartingPosition.TRIM_HORIZON,
+        batch_size=100,
+        max_batching_window=Duration.seconds(30),
+        parallelization_factor=1,
+        bisect_batch_on_error=True,
+        retry_attempts=10,
+        max_record_age=Duration.hours(12),
+        report_batch_item_failures=True,
+        filters=[lambda_.FilterCriteria.filter(dict(pattern)) for pattern in ENDED_RUNS],
+        on_failure=_Destination(given_up.queue_arn),
+    )
 
-    def __init__(self, bucket: s3.Bucket) -> None:
-        self._bucket = bucket
+
+def _readable_stream(table: dynamodb.TableV2, to: Function) -> str:
+    stream_arn = table.table_stream_arn
+    if stream_arn is None:
+        raise ValueError("the table has no stream")
+    to.allow(
+        "dynamodb:DescribeStream",
+        "dynamodb:GetRecords",
+        "dynamodb:GetShardIterator",
+        "dynamodb:ListStreams",
+        on=stream_arn,
+    )
+    return stream_arn
+
+
+@jsii.implements(lambda_.IEventSourceDlq)
+class _Destination:
+    """CDK's own also grant reading, and for S3 overwriting and deleting the whole bucket."""
+
+    def __init__(self, arn: str) -> None:
+        self._arn = arn
 
     def bind(
         self, _target: lambda_.IEventSourceMapping, _handler: lambda_.IFunction
     ) -> lambda_.DlqDestinationConfig:
-        return lambda_.DlqDestinationConfig(destination=self._bucket.bucket_arn)
+        return lambda_.DlqDestinationConfig(destination=self._arn)

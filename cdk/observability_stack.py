@@ -13,6 +13,7 @@ from cdk.alarms import watches
 from cdk.api_stack import ApiStack
 from cdk.coordination_alarms import cache_watches
 from cdk.dashboards import business_dashboard, technical_dashboard
+from cdk.lake_alarms import lake_watches
 from cdk.pipeline_stack import PipelineStack
 from cdk.queries import SAVED
 from cdk.settings import StageSettings
@@ -42,7 +43,11 @@ class ObservabilityStack(Stack):
         watched = watched_in(stacks, pipeline.data.table)
         topic = self._add_topic()
         action = SnsAction(topic)
-        for each in (*watches(settings, watched, api.http_api), *cache_watches(settings)):
+        for each in (
+            *watches(settings, watched, api.http_api),
+            *cache_watches(settings),
+            *lake_watches(watched),
+        ):
             alarm = cloudwatch.Alarm(
                 self,
                 each.name,

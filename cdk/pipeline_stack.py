@@ -15,6 +15,7 @@ from cdk.erase import add_erase, erasures_queue, quiet_s
 from cdk.event_sources import deliver_messages, deliver_stream
 from cdk.failed_batches import failed_batches_bucket
 from cdk.function import Entry, Function
+from cdk.lake_stack import LakeStack
 from cdk.queue import Delivery, QueueWithDeadLetters, outlasting
 from cdk.settings import StageSettings
 from cdk.sweep import Reach, add_sweep, allow_events
@@ -33,13 +34,15 @@ RECOUNT_DELAY: Final = Duration.seconds(5)
 class PipelineStack(Stack):
     """Everything between a worker's SendMessage and the items that readers read."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each by its name
         self,
         scope: Construct,
         settings: StageSettings,
         synthesizer: IStackSynthesizer | None,
         data: DataStack,
         code: Path,
+        *,
+        lake: LakeStack | None,
     ) -> None:
         super().__init__(
             scope,
@@ -50,6 +53,7 @@ class PipelineStack(Stack):
         self._settings = settings
         self._code = lambda_.Code.from_asset(str(code))
         self.data = data
+        self._lake = lake
         self._table = data.table
         self._bucket = data.bucket
         self._events = QueueWithDeadLetters(
@@ -150,7 +154,9 @@ class PipelineStack(Stack):
         return add_sweep(self, self._settings, self._code, reach)
 
     def _add_erase(self) -> Function:
-        return add_erase(self, self._settings, self._code, self.data, self.erasure_queue)
+        return add_erase(
+            self, self._settings, self._code, self.data, self.erasure_queue, lake=self._lake
+        )
 
     def _allow_counting(self, function: Function) -> None:
         function.allow(

@@ -24,6 +24,12 @@ _CACHE_GB: Final = range(1, 5_001)
 _CACHE_ECPU: Final = range(1_000, 15_000_001)
 """A second: ElastiCache's own bounds, as those of subnets and gigabytes."""
 
+_LOCK_DAYS: Final = range(36_501)
+"""S3 takes a hundred years at most."""
+_FIRST_TIER_DAYS: Final = 30
+"""The least that an object is in S3's first tier, and is billed for in the next."""
+_SCANNED_GB: Final = range(1, 10_001)
+
 
 @dataclass(frozen=True, slots=True)
 class PageDomain:
@@ -65,6 +71,35 @@ class CoordinationSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class LakeSettings:
+    """A lake of ended runs as Parquet, and Athena to ask it; on AWS alone.
+
+    For `object_lock_days` after it is written nobody can delete a file's version, not even the
+    account itself (S3 Object Lock in compliance mode): there is no way back, nor to fewer days for
+    what is written. `infrequent_after_days` and `archive_after_days` move files to S3's tiers
+    Standard-IA and Glacier Instant Retrieval; S3 leaves those below 128 KB where they are.
+    `own_key` encrypts by a key of the account instead of S3's, $1 a month. A query may scan
+    `athena_scan_limit_gb`. Raises ValueError for a number that cannot be one.
+    """
+
+    object_lock_days: int = 0
+    infrequent_after_days: int | None = None
+    archive_after_days: int | None = None
+    own_key: bool = False
+    athena_scan_limit_gb: int = 10
+
+    def __post_init__(self) -> None:
+        _require("object_lock_days", self.object_lock_days, _LOCK_DAYS)
+        _require("athena_scan_limit_gb", self.athena_scan_limit_gb, _SCANNED_GB)
+        earliest = _FIRST_TIER_DAYS
+        for name in ("infrequent_after_days", "archive_after_days"):
+            days: int | None = getattr(self, name)
+            if days is not None:
+                _require(name, days, range(earliest, _LOCK_DAYS.stop))
+                earliest = days + _FIRST_TIER_DAYS
+
+
+@dataclass(frozen=True, slots=True)
 class StageSettings:
     """One stage: a full set of stacks of its own, `runtally-{stage}-…`.
 
@@ -77,7 +112,7 @@ class StageSettings:
     `alarm_email` is told of alarms, once whoever reads it has agreed to that. Every
     `sweep_minutes`, 5 to 60, somebody looks for stale runs. At most `ingest_at_once` batches of
     messages are recorded at a time, 2 to 1,000: that many take tens of thousands of steps a second.
-    `coordination` adds a cache that workers share, on AWS alone.
+    `coordination` adds a cache that workers share, `lake` files of ended runs, both on AWS alone.
     Raises ValueError for a name, an origin or a number that cannot be one.
     """
 
@@ -97,6 +132,7 @@ class StageSettings:
     sweep_minutes: int = 5
     ingest_at_once: int = 30
     coordination: CoordinationSettings | None = None
+    lake: LakeSettings | None = None
 
     def __post_init__(self) -> None:
         for name in self.service_entries:
@@ -112,6 +148,10 @@ class StageSettings:
         if self.coordination and self.is_local:
             raise ValueError(
                 "coordination is for stages on AWS: the embedded one has no ElastiCache"
+            )
+        if self.lake and self.is_local:
+            raise ValueError(
+                "lake is for stages on AWS: of the local one, `runtally export` makes the files"
             )
 
     @property

@@ -18,6 +18,7 @@ _HANDLERS: Final = {
     "functions.api.dead_jobs_handler.handle": "dead_jobs",
     "functions.sweep.handler.handle": "sweep",
     "functions.erase.handler.handle": "erase",
+    "functions.lake.handler.handle": "lake",
 }
 """The name under which each function publishes its metrics. CDK's own functions are not watched."""
 

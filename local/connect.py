@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
@@ -19,6 +19,10 @@ from local.stage import Running, Stage
 LOCAL: Final = "local"
 STAGE_VARIABLE: Final = "RUNTALLY_STAGE"
 _PARTS: Final = ("data", "pipeline", "api")
+
+
+class NoStack(LocalStageError):  # noqa: N818 - the fact
+    """It is not there, whatever the reason; a request that is refused is another matter."""
 
 
 def connect(
@@ -50,11 +54,23 @@ def find_deployed(name: str, cloud: Cloud) -> Stage:
     with closing(cloud.client("cloudformation")) as cloudformation:
         for part in _PARTS:
             outputs |= _outputs_of(name, part, cloudformation)
+        with suppress(NoStack):
+            outputs |= _outputs_of(name, "lake", cloudformation)
     try:
         return Stage.of_outputs(outputs, cloud)
     except KeyError as missing:
         failed = f"The stacks of the stage {name} have no output {missing}."
         raise LocalStageError(failed, _deploy(name)) from None
+
+
+def lake_of_stage(name: str, cloud: Cloud) -> str:
+    """The address of the stage's lake on S3. Raises LocalStageError, also for a stage without."""
+    with closing(cloud.client("cloudformation")) as cloudformation:
+        try:
+            return _outputs_of(name, "lake", cloudformation)["LakeUrl"]
+        except (NoStack, KeyError):
+            advice = "`runtally export` writes files to ask instead: `runtally query --in FOLDER`."
+            raise LocalStageError(f"The stage {name} has no lake.", advice) from None
 
 
 def _outputs_of(name: str, part: str, cloudformation: Any) -> dict[str, str]:
@@ -67,7 +83,7 @@ def _outputs_of(name: str, part: str, cloudformation: Any) -> dict[str, str]:
             raise explained(error) from None
         failed = f"There is no stack {stack} in {cloudformation.meta.region_name}."
         advice = f"If it is elsewhere, say so with `--region` or `--profile`. {_deploy(name)}"
-        raise LocalStageError(failed, advice) from None
+        raise NoStack(failed, advice) from None
     return {output["OutputKey"]: output["OutputValue"] for output in described.get("Outputs", ())}
 
 

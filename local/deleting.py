@@ -14,9 +14,11 @@ from rich.table import Table
 from functions.adapters.dynamodb import DynamoDBTable
 from functions.adapters.dynamodb_deletions import DynamoDBTombstones
 from functions.adapters.dynamodb_tenant_deletion import DynamoDBTenantData
+from functions.adapters.s3_lake_versions import S3LakeVersions
 from functions.adapters.s3_versions import S3Versions
 from functions.adapters.sqs import SqsErasures
 from functions.api import shapes
+from functions.core import times
 from functions.core.errors import Rejected
 from functions.core.tenant_deletion import SEGMENTS, DeleteTenant, TenantErasure
 from local import moments
@@ -46,7 +48,7 @@ Wait = Annotated[
 ]
 
 
-class TenantReceipt(msgspec.Struct, frozen=True):
+class TenantReceipt(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one command did; `unfinished` runs are still being erased."""
 
     tenant_id: str
@@ -57,6 +59,7 @@ class TenantReceipt(msgspec.Struct, frozen=True):
     invocations: int
     objects: int
     versions: int
+    locked_until: str | None = None
 
 
 @delete.command(name="run")
@@ -149,6 +152,7 @@ def _repeated(
         more.existed = True
         # Runs are begun again until they are gone from the index.
         more.runs = max(whole.runs, more.runs)
+        more.locked_until = more.locked_until or whole.locked_until
         for name in ("keys", "invocations", "objects", "versions"):
             setattr(more, name, getattr(whole, name) + getattr(more, name))
         whole = more
@@ -168,6 +172,7 @@ def _deletion_on(
         stage.retention_days,
         stage.quiet_s,
         spread,  # type: ignore[arg-type] # an executor's map takes more than it needs
+        S3LakeVersions(stage.s3, stage.lake_bucket) if stage.lake_bucket else None,
     )
 
 
@@ -186,13 +191,23 @@ def _show_run(receipt: shapes.Deletion) -> None:
     if finished is None:
         said_of = f"{receipt.run_id} is gone for its readers, and being erased."
         out.print(said(f"{said_of} Look again, or `--wait`."), soft_wrap=True)
+    _show_lock(receipt.locked_until, out)
+
+
+def _show_lock(locked_until: str | None, out: Console) -> None:
+    if locked_until is not None:
+        until = moments.local_time(locked_until)
+        text = f"Until {until} a lock holds its files in the lake, where no reader finds them."
+        out.print(said(text), soft_wrap=True)
 
 
 def _show_tenant(erasure: TenantErasure, *, as_json: bool) -> None:
+    locked = erasure.locked_until
+    locked_until = None if locked is None else times.text_of(locked)
     if as_json:
         shown = {name: value for name, value in asdict(erasure).items() if name != "existed"}
         status = "finished" if shown.pop("finished") else "running"
-        write_json(TenantReceipt(status=status, **shown))
+        write_json(TenantReceipt(status=status, **shown | {"locked_until": locked_until}))
         return
     table: Table = plain_table()
     numbers = ("keys", "runs", "unfinished", "invocations", "objects", "versions")
@@ -202,7 +217,9 @@ def _show_tenant(erasure: TenantErasure, *, as_json: bool) -> None:
     out = Console()
     out.print(table)
     if erasure.finished:
-        out.print(said(f"Nothing is left of {erasure.tenant_id}."), soft_wrap=True)
+        left = "Nothing else" if locked_until else "Nothing"
+        _show_lock(locked_until, out)
+        out.print(said(f"{left} is left of {erasure.tenant_id}."), soft_wrap=True)
         return
     why = "Runs are being erased" if erasure.runs or erasure.unfinished else _UNDER_WAY
     out.print(f"{why}: the same command goes on, or `--wait`.", soft_wrap=True)

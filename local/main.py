@@ -13,7 +13,9 @@ from local import (
     deleting,
     dlq,
     doctor,
+    export,
     insights,
+    query,
     rebuild,
     reconcile,
     runs,
@@ -55,6 +57,8 @@ _add(
     runs.payload,
     insights.insights,
     insights.compare,
+    export.export,
+    query.query,
 )
 _add(
     Group("Operate", help="Whether a stage works, and whether its sums are exact.", sort_key=3),

@@ -12,3 +12,10 @@ STATE: Final = Path(os.environ.get("RUNTALLY_LOCAL_STATE", BUILD / "local-stage.
 NODE_MODULES: Final = ROOT / "node_modules"
 CDK: Final = NODE_MODULES / ".bin" / "cdk"
 RECORDINGS: Final = ROOT / "local" / "samples" / "recordings"
+LAKE: Final = Path("runtally-lake")
+"""What `export` writes and `query` reads unless told otherwise: in the folder where one stands."""
+
+
+def cache() -> Path:
+    """What can be brought again: where this user keeps such files."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "runtally"

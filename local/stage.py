@@ -21,13 +21,15 @@ _WITHOUT_SERVICE_ENTRIES: Final = {
     "ServiceEntryQueueUrls": "{}",
     "ServiceEntryDeadLetterUrls": "{}",
 }
+_WITHOUT_LAKE: Final = {"LakeUrl": ""}
 
 
 @dataclass(frozen=True)
 class Stage:
     """The outputs of the stacks, and the cloud in which they stand.
 
-    The URLs of the service entries' queues are JSON objects, by name.
+    The URLs of the service entries' queues are JSON objects, by name. `lake_url` is such as
+    `s3://bucket/lake/`, and empty where there is no lake.
     """
 
     table_name: str
@@ -53,11 +55,12 @@ class Stage:
     stage: str
     api_url: str
     cloud: Cloud
+    lake_url: str = ""
 
     @classmethod
     def of_outputs(cls, outputs: Mapping[str, str], cloud: Cloud) -> Self:
         """From stack outputs such as `TableName`. Raises KeyError for one that is missing."""
-        outputs = {**_WITHOUT_SERVICE_ENTRIES, **outputs}
+        outputs = {**_WITHOUT_SERVICE_ENTRIES, **_WITHOUT_LAKE, **outputs}
         texts = {
             field.name: outputs[output_name(field.name)]
             for field in fields(cls)
@@ -83,6 +86,10 @@ class Stage:
             self.dead_jobs_function,
         )
         return tuple(filter(None, names))
+
+    @property
+    def lake_bucket(self) -> str:
+        return self.lake_url.removeprefix("s3://").partition("/")[0]
 
     @property
     def dynamodb(self) -> "DynamoDBClient":

@@ -6,6 +6,7 @@ from typing import Any
 from functions.core import counts, keys
 from functions.core.items import Item
 from functions.core.keys import RunRef
+from functions.core.model import Totals
 from runtally import wire
 from tests.fakes.dynamodb import item_size
 from tests.memory_stage import MemoryStage
@@ -52,6 +53,33 @@ def counted_exactly(stage: MemoryStage, run: RunRef, steps: list[wire.Step]) -> 
         assert summary is not None
         assert _sums_in(summary) == expected
         assert sum(phase["calls"] for phase in summary["phases_summary"]) == len(steps)
+
+
+def lake_equals_summary(stage: MemoryStage, run: RunRef) -> None:
+    """At rest: an ended run is in the lake once, and exactly as its SUMMARY and items say."""
+    assert stage.lake
+    record, summary = stage.item(run, keys.RUN), stage.item(run, keys.SUMMARY)
+    if record is None or "deleted_at" in record or "end" not in record:
+        assert stage.lake.files_of(run) == []
+        return
+    assert summary is not None
+    (row,) = stage.lake.rows("runs", run)
+    sums = Totals().as_attributes()
+    assert {name: row[name] for name in sums} == {name: summary.get(name, 0) for name in sums}
+    assert (row["status"], row["pipeline"]) == (record["status"], record.get("pipeline", ""))
+    assert (row["started_ns"], row["ended_ns"]) == (record["start"]["at"], record["end"]["at"])
+    days = {key.partition("/day=")[2].partition("/")[0] for key in stage.lake.files_of(run)}
+    assert days == {row["day"]}
+    calls = stage.lake.rows("calls", run)
+    stored = [item["SK"].removeprefix("AGENT#") for item in stage.items_of(run, "AGENT#")]
+    assert sorted(call["step_id"] for call in calls) == sorted(stored)
+    known = [call["cost_usd"] for call in calls if call["cost_usd"] is not None]
+    assert sum(map(Fraction, known), Fraction(0)) == row["cost_usd_total"]
+    phases = {phase["phase"]: phase for phase in stage.lake.rows("phases", run)}
+    assert len(phases) == len(summary["phases_summary"])
+    for entry in summary["phases_summary"]:
+        for name in ("calls", "failed", "cost_usd", "input_tokens", "output_tokens"):
+            assert phases[entry["phase"]][name] == entry[name]
 
 
 def sums_of(steps: list[wire.Step]) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from tests.fakes.dynamodb import MemoryDynamoDB
 from tests.fakes.eventbridge import MemoryEvents
 from tests.fakes.s3 import MemoryS3
 from tests.fakes.sqs import MemorySQS
+from tests.memory_lake import MemoryLake
 
 DEAD_LETTERS = "memory://dead-letters"
 RECOUNTS = "memory://recounts"
@@ -55,6 +56,7 @@ class MemoryStage:
         retention_days: int = 365,
         page_bytes: int = 1024 * 1024,
         redact: bool = False,
+        lake: bool = False,
     ) -> None:
         self.calls = Calls()
         self.dynamodb = MemoryDynamoDB(self.calls, page_bytes)
@@ -62,6 +64,7 @@ class MemoryStage:
         self.failed_batches = MemoryS3(self.calls)
         self.sqs = MemorySQS(self.calls)
         self.events = MemoryEvents(self.calls)
+        self.lake = MemoryLake(self.calls, self.dynamodb) if lake else None
         self.now_ns = NOW_NS
         self.streamed = 0
         self.ingest_parts = ingest_handler.ingest_over(
@@ -88,8 +91,9 @@ class MemoryStage:
             self.dynamodb,
             self.s3,
             self.sqs,
-            EraseSettings("t", "b", ERASURES, QUIET_S),
+            EraseSettings("t", "b", ERASURES, QUIET_S, "l" if lake else ""),
             lambda: self.now_ns,
+            s3_of_lake=self.lake.s3 if self.lake else None,
         )
         self.dead_jobs_parts = dead_jobs_handler.dead_jobs_over(
             self.dynamodb, self.s3, DeadJobsSettings("t", "b"), lambda: self.now_ns
@@ -143,6 +147,11 @@ class MemoryStage:
         answer = summarize_handler.process({"Records": list(records)}, self.summarize_parts)
         return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
+    def write_lake(self) -> None:
+        """Deliver all that the lake's own mapping lets through since the last call."""
+        assert self.lake
+        assert self.lake.deliver(self.lake.new_stream_records()) == []
+
     def recount(self) -> list[str]:
         """Deliver all that stands in the recount queue; the ids of those to be delivered again."""
         messages = self.sqs.queues.get(RECOUNTS, [])
@@ -191,6 +200,8 @@ class MemoryStage:
         self.summarize(self.new_stream_records())
         while self.sqs.queues.get(RECOUNTS):
             assert self.recount() == []
+        if self.lake:
+            self.write_lake()
 
     # -- what stands there ----------------------------------------------------------------------
 

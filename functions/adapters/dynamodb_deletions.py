@@ -1,6 +1,6 @@
 """Tombstones, and the items behind them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from itertools import batched
 from typing import Final
 
@@ -97,16 +97,17 @@ class DynamoDBItemsOfRun:
         self._table = table
         self._spread = spread
 
-    def take_items(self, deletion: Deletion) -> Iterator[int]:
+    def take_items(self, deletion: Deletion, *, note: bool = True) -> Iterator[int]:
+        spared = {keys.RUN} if note else {keys.RUN, keys.LAKE}
         for bucket in range(deletion.buckets):
-            yield from self._take(keys.run_partition(deletion.ref, bucket))
+            yield from self._take(keys.run_partition(deletion.ref, bucket), spared)
 
-    def _take(self, partition: str) -> Iterator[int]:
+    def _take(self, partition: str, spared: Set[str]) -> Iterator[int]:
         span = Span(partition, *_ALL)
         only_keys = (keys.PARTITION, keys.SORT)
         for listed in self._table.pages(span, limit=_ITEMS_A_PART, attributes=only_keys):
             found = [ItemKey(item[keys.PARTITION], item[keys.SORT]) for item in listed]
-            yield from self._delete([key for key in found if key.sort != keys.RUN])
+            yield from self._delete([key for key in found if key.sort not in spared])
 
     def _delete(self, found: Sequence[ItemKey]) -> Iterator[int]:
         """How many are gone; then, if some are not, the failure."""

@@ -1,8 +1,9 @@
 """Rows to Parquet, by DuckDB: the only file here that knows it."""
 
+import functools
+import glob
 import tempfile
 from collections.abc import Iterable
-from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,8 @@ def write_parquet(table: Table, rows: Iterable[Row], file: Path) -> int:
 
     They wait in a file beside it, one a line, and DuckDB takes them in groups: memory is bounded,
     however many there are. Money and counts stay exact; a TIMESTAMP is given in nanoseconds, and
-    cut to microseconds, which is what Athena reads.
+    cut to microseconds, which is what Athena reads. Raises ValueError for a row that does not fit
+    the columns, OSError when the file cannot be written.
     """
     encode = msgspec.json.Encoder(enc_hook=_plain, decimal_format="string").encode
     with tempfile.NamedTemporaryFile(dir=file.parent, suffix=".jsonl") as spooled:
@@ -31,12 +33,27 @@ def write_parquet(table: Table, rows: Iterable[Row], file: Path) -> int:
         spooled.flush()
         columns = {column.name: _spooled(column) for column in table.columns}
         selected = ", ".join(_selected(column) for column in table.columns)
-        with duckdb.connect(config={"memory_limit": _MEMORY, "threads": 1}) as database:
-            lines = database.read_json(spooled.name, columns=columns, format="newline_delimited")
-            lines.project(selected).write_parquet(
-                str(file), compression="zstd", row_group_size=_ROWS_A_GROUP
-            )
+        try:
+            with _database().cursor() as database:
+                lines = database.read_json(
+                    glob.escape(spooled.name), columns=columns, format="newline_delimited"
+                )
+                lines.project(selected).write_parquet(
+                    str(file), compression="zstd", row_group_size=_ROWS_A_GROUP
+                )
+        except duckdb.IOException as error:
+            raise OSError(str(error)) from error
+        except duckdb.Error as error:
+            raise ValueError(str(error)) from error
     return count
+
+
+@functools.cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """Made once: that takes longer than to write the rows of most runs. Where Lambda runs it, only
+    the system's temporary folder can be written to."""
+    spills = str(Path(tempfile.gettempdir()) / "runtally-duckdb")
+    return duckdb.connect(config={"memory_limit": _MEMORY, "threads": 1, "temp_directory": spills})
 
 
 def _spooled(column: Column) -> str:

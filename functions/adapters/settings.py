@@ -18,6 +18,7 @@ SERVICE_ENTRIES: Final = "RUNTALLY_SERVICE_ENTRIES"
 REDACT: Final = "RUNTALLY_REDACT"
 ERASURE_QUEUE_URL: Final = "RUNTALLY_ERASURE_QUEUE_URL"
 QUIET_S: Final = "RUNTALLY_QUIET_S"
+LAKE_BUCKET: Final = "RUNTALLY_LAKE_BUCKET"
 
 VERSION: Final = "RUNTALLY_VERSION"
 SCHEMA_VERSION: Final = "RUNTALLY_SCHEMA_VERSION"
@@ -110,12 +111,14 @@ class ApiSettings:
 
 @dataclass(frozen=True, slots=True)
 class EraseSettings:
-    """`quiet_s`: for how long a deleted run may still be written to, at the most."""
+    """`quiet_s`: for how long a deleted run may still be written to, at the most. `lake_bucket` is
+    empty in a stage without a lake."""
 
     table: str
     bucket: str
     erasure_queue_url: str
     quiet_s: int
+    lake_bucket: str = ""
 
     @classmethod
     def from_environment(cls) -> Self:
@@ -124,7 +127,18 @@ class EraseSettings:
             bucket=os.environ[BUCKET],
             erasure_queue_url=os.environ[ERASURE_QUEUE_URL],
             quiet_s=int(os.environ[QUIET_S]),
+            lake_bucket=os.environ.get(LAKE_BUCKET, ""),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class LakeSettings:
+    table: str
+    lake_bucket: str
+
+    @classmethod
+    def from_environment(cls) -> Self:
+        return cls(table=os.environ[TABLE], lake_bucket=os.environ[LAKE_BUCKET])
 
 
 @dataclass(frozen=True, slots=True)

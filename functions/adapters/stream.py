@@ -5,6 +5,7 @@ from typing import Any
 from functions.adapters.attributes import from_attributes
 from functions.core import items, keys
 from functions.core.changes import Change, RunEnded, StepStored, mark
+from functions.core.keys import RunRef
 
 
 class BadRecord(ValueError):  # noqa: N818 - the fact
@@ -27,6 +28,17 @@ def change_of(position: int, record: dict[str, Any]) -> Change:
         where = record.get("dynamodb", {}).get("Keys")
         # Its words would quote what stands there.
         raise BadRecord(f"{where}: {type(error).__name__}") from error
+
+
+def run_of(record: dict[str, Any]) -> RunRef:
+    """Whose item it is about. Raises BadRecord."""
+    try:
+        key = from_attributes(record["dynamodb"]["Keys"])
+        ref, _ = keys.parse_run_partition(key[keys.PARTITION])
+    except (KeyError, ValueError, TypeError) as error:
+        where = record.get("dynamodb", {}).get("Keys")
+        raise BadRecord(f"{where}: {type(error).__name__}") from error
+    return ref
 
 
 def _end_in(record: dict[str, Any], which: str) -> object:

@@ -44,7 +44,7 @@ class ReadDeletion:
 
 
 def shown(deletion: Deletion) -> shapes.Deletion:
-    finished = deletion.finished_at
+    finished, locked = deletion.finished_at, deletion.locked_until
     return shapes.Deletion(
         run_id=deletion.ref.run_id,
         status="running" if finished is None else "finished",
@@ -54,4 +54,5 @@ def shown(deletion: Deletion) -> shapes.Deletion:
         objects=deletion.objects,
         versions=deletion.versions,
         looks=deletion.looks,
+        locked_until=None if locked is None else times.text_of(locked),
     )

@@ -388,7 +388,8 @@ class Deletion(Struct, frozen=True, omit_defaults=True, kw_only=True):
     `items`, `objects` and `versions` (of objects, delete markers included) count what has been
     erased so far: never too much, and too little only by what was under way when a function was
     stopped. Everything is looked through at least twice, minutes apart, and `finished` only when
-    the last look found nothing.
+    the last look found nothing. Until `locked_until` versions of the run's files in the lake stay,
+    which a compliance lock holds: nobody can delete them before, and no reader finds them.
     """
 
     run_id: str
@@ -399,6 +400,7 @@ class Deletion(Struct, frozen=True, omit_defaults=True, kw_only=True):
     objects: Count
     versions: Count
     looks: Count
+    locked_until: Time | None = None
 
 
 class Problem(Struct, frozen=True, omit_defaults=True):

@@ -35,7 +35,8 @@ class Deletion:
     gone. They are never too high; too low, at most, by what was under way when a function was
     killed, or two of them met. `looks` is how often everything was looked through to the end.
     `since` is when that began, by the clock of the one who looks; `turn` counts the writes of this
-    receipt. `expires_at` is in seconds.
+    receipt. `expires_at` is in seconds. Until `locked_until` versions of the lake's files stay,
+    which a lock holds and no reader finds.
     """
 
     ref: RunRef
@@ -49,6 +50,7 @@ class Deletion:
     turn: int = 0
     since: int | None = None
     finished_at: int | None = None
+    locked_until: int | None = None
 
     def is_gone(self, now_ns: int) -> bool:
         """By the clock: TTL takes days to remove what has expired."""
@@ -81,9 +83,10 @@ class Tombstones(Protocol):
 
 
 class ItemsOfRun(Protocol):
-    def take_items(self, deletion: Deletion) -> Iterator[int]:
+    def take_items(self, deletion: Deletion, *, note: bool = True) -> Iterator[int]:
         """Delete all items of the run but its tombstone, a bounded part at a time; counts those of
-        each part. Raises Unavailable once what was done is counted."""
+        each part. Without `note`, also not the one that says where the lake's files are. Raises
+        Unavailable once what was done is counted."""
 
 
 class ObjectsOfRun(Protocol):
@@ -138,6 +141,7 @@ def receipt_map(deletion: Deletion) -> Item:
         turn=deletion.turn,
         since=deletion.since,
         finished_at=deletion.finished_at,
+        locked_until=deletion.locked_until,
     )
 
 

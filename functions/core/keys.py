@@ -26,6 +26,7 @@ RESULT: Final = "RESULT"
 TOTALS: Final = "TOTALS"
 PREVIEW: Final = "PREVIEW"
 SUMMARY: Final = "SUMMARY"
+LAKE: Final = "LAKE"
 TENANT: Final = "TENANT"
 API_KEY: Final = "APIKEY"
 INVOCATION: Final = "INVOCATION"
@@ -37,6 +38,7 @@ RUN_OBJECTS: Final = "agent-runs/"
 INBOX: Final = "inbox/"
 DEAD_LETTERS: Final = "dead-letters/"
 INVOCATION_OBJECTS: Final = "invocations/"
+LAKE_OBJECTS: Final = "lake/"
 
 INVOCATION_PREFIX: Final = "INVOCATION#"
 RUN_PREFIX: Final = "PIPELINERUN#"
@@ -47,7 +49,7 @@ _API_KEY_PREFIX = "APIKEY#"
 _OPEN_PREFIX = "OPEN#"
 _DELETING_PREFIX = "DELETING#"
 
-Whole = Literal["RUN", "RESULT", "TOTALS", "PREVIEW", "SUMMARY"]
+Whole = Literal["RUN", "RESULT", "TOTALS", "PREVIEW", "SUMMARY", "LAKE"]
 
 
 class RunRef(NamedTuple):

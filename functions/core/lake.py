@@ -4,19 +4,24 @@ A run's rows all come from one look at its steps: calls, phases and sums fit tog
 digit, and equal SUMMARY once the run is at rest.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
 from functions.core import items, keys, times
 from functions.core.items import Item
+from functions.core.keys import RunRef
 from functions.core.model import Run, StepRow, Summary
-from functions.core.phases import phases_of
+from functions.core.phases import phases_of, summarize_steps
 
 Kind = Literal["VARCHAR", "BIGINT", "DECIMAL(38,18)", "DOUBLE", "TIMESTAMP", "BOOLEAN", "VARCHAR[]"]
 """As DuckDB spells it. TIMESTAMP is in microseconds, UTC; to the nanosecond stand the `_ns`."""
 
 type Row = dict[str, object]
+
+
+class NotEnded(ValueError):  # noqa: N818 - the fact
+    """An open run has no rows: what it comes to is not known yet."""
 
 
 class Column(NamedTuple):
@@ -75,7 +80,11 @@ CALLS: Final = Table(
         Column("parent_id", "VARCHAR", "a step id, or the last 11 characters of one"),
         Column("kind", "VARCHAR", "agent, model, tool"),
         Column("status", "VARCHAR", "succeeded, failed, cancelled"),
-        Column("phase", "VARCHAR", "under which it counts, as in the table of phases"),
+        Column(
+            "phase",
+            "VARCHAR",
+            "under which it counts in the table of phases, unless that rolls it up",
+        ),
         Column("name", "VARCHAR", ""),
         Column("agent", "VARCHAR", ""),
         Column("model", "VARCHAR", ""),
@@ -125,10 +134,32 @@ def day_of(run: Run) -> str:
     return times.text_of(run.start.order.at)[: len("2026-11-30")]
 
 
+def place_of(table: Table, ref: RunRef, day: str) -> str:
+    """Where a table's rows of a run lie, below the lake; how the file ends is its format's."""
+    return f"{table.name}/tenant_id={ref.tenant_id}/day={day}/{ref.run_id}"
+
+
+def rows_of_run(
+    run: Run, steps: Sequence[StepRow], calls: Iterable[Item]
+) -> tuple[tuple[Table, Iterator[Row]], ...]:
+    """A run's rows in each table, the one of RUNS last, all from one fold of these steps.
+
+    `steps` in step order, `calls` their items, read as the rows are taken: those which came after
+    the steps were read are left out. Raises NotEnded.
+    """
+    summary = summarize_steps(steps, at_total=len(steps))
+    row = run_row(run, summary)
+    return (
+        (CALLS, call_rows(run, steps, calls)),
+        (PHASES, phase_rows(run, summary)),
+        (RUNS, iter((row,))),
+    )
+
+
 def run_row(run: Run, summary: Summary) -> Row:
-    """Raises ValueError for a run that is open."""
+    """Raises NotEnded."""
     if run.end is None:
-        raise ValueError(f"{run.ref.run_id} has not ended")
+        raise NotEnded(f"{run.ref.run_id} has not ended")
     return {
         **_of_run(run),
         "status": run.end.status.value,

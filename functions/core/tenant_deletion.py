@@ -15,6 +15,7 @@ from functions.core.deletions import Erasures, Tombstones
 from functions.core.errors import NotFound
 from functions.core.ids import check_tenant_id
 from functions.core.keys import RunRef
+from functions.core.lake_ports import LakeObjects
 from functions.core.times import SECOND
 
 SEGMENTS: Final = 8
@@ -61,6 +62,7 @@ class TenantErasure:
     come any more, the rest goes, and the tenant is gone: `finished`.
 
     `existed`: there was anything of it. `objects` and `versions` are those that no run told of.
+    Until `locked_until`, in nanoseconds, files of the lake stay that a lock holds, hidden.
     """
 
     tenant_id: str
@@ -72,6 +74,7 @@ class TenantErasure:
     unfinished: int = 0
     existed: bool = False
     finished: bool = False
+    locked_until: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,7 @@ class DeleteTenant:
     retention_days: int
     quiet_s: int
     spread: Callable[[Callable[[int], int], Iterable[int]], Iterable[int]] = map
+    lake: LakeObjects | None = None
 
     def __call__(
         self, tenant_id: str, told: Callable[[TenantErasure], None] = lambda _: None
@@ -151,4 +155,11 @@ class DeleteTenant:
             for names, versions in self.objects.take_below(prefix):
                 erasure.objects += names
                 erasure.versions += versions
+                told(erasure)
+        if self.lake:
+            for taken in self.lake.take_tenant(tenant_id):
+                erasure.objects += taken.names
+                erasure.versions += taken.versions
+                ends = (erasure.locked_until, taken.locked_until)
+                erasure.locked_until = max((end for end in ends if end), default=None)
                 told(erasure)

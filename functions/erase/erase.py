@@ -8,9 +8,11 @@ look is a look like the first.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from functions.core.deletions import Deletion, Erasures, ItemsOfRun, ObjectsOfRun, Tombstones
 from functions.core.keys import RunRef
+from functions.core.lake_ports import LakeNotes, LakeObjects
 from functions.core.times import SECOND
 
 LONGEST_DELAY_S = 900
@@ -40,6 +42,24 @@ class Erasure:
 
 
 @dataclass(frozen=True, slots=True)
+class Lake:
+    """Where a stage has one: the note says under which days there are files of a run. It goes when
+    nobody can add to it any more, and they have gone before; so no file is ever forgotten."""
+
+    notes: LakeNotes
+    objects: LakeObjects
+
+
+class _Part(NamedTuple):
+    """What was just done."""
+
+    items: int = 0
+    objects: int = 0
+    versions: int = 0
+    locked_until: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Erase:
     """`quiet_s` is longer than any writer's invocation: one that had read RUN before its tombstone
     was put may write until then. Only a look that began after it can be the last."""
@@ -50,6 +70,7 @@ class Erase:
     erasures: Erasures
     now_ns: Callable[[], int]
     quiet_s: int
+    lake: Lake | None = None
 
     def __call__(self, ref: RunRef, late: Callable[[], bool]) -> Erasure:
         """Do what can be done before it is late, and ask for the rest.
@@ -67,15 +88,11 @@ class Erase:
             self._ask_at(ref, quiet_at)
             return Erasure(Erased.WAITING)
         before = deletion
-        for items, objects, versions in self._parts(deletion):
-            after = replace(
-                deletion,
-                items=deletion.items + items,
-                objects=deletion.objects + objects,
-                versions=deletion.versions + versions,
-                since=since,
-                turn=deletion.turn + 1,
-            )
+        for part in self._parts(deletion, quiet=began >= quiet_at):
+            after = _with(deletion, part)
+            if after == deletion:  # what a lock holds, looked at once more
+                continue
+            after = replace(after, since=since, turn=deletion.turn + 1)
             if not self.tombstones.note(deletion, after):
                 return _erasure(Erased.OVERTAKEN, before, deletion)
             deletion = after
@@ -112,15 +129,30 @@ class Erase:
             self._ask_at(deletion.ref, since + self.quiet_s * SECOND)
         return _erasure(Erased.FINISHED if clean else Erased.LOOKED, before, looked)
 
-    def _parts(self, deletion: Deletion) -> Iterator[tuple[int, int, int]]:
-        for items in self.items.take_items(deletion):
-            yield items, 0, 0
+    def _parts(self, deletion: Deletion, *, quiet: bool) -> Iterator[_Part]:
+        if self.lake:
+            note = self.lake.notes.load_note(deletion.ref)
+            for taken in self.lake.objects.take_run(deletion.ref, note.days):
+                yield _Part(0, *taken)
+        for items in self.items.take_items(deletion, note=quiet or self.lake is None):
+            yield _Part(items)
         for objects, versions in self.objects.take_objects(deletion.ref):
-            yield 0, objects, versions
+            yield _Part(0, objects, versions)
 
     def _ask_at(self, ref: RunRef, at: int) -> None:
         seconds = -(-(at - self.now_ns()) // SECOND)
         self.erasures.request_erasure(ref, min(max(seconds, 0), LONGEST_DELAY_S))
+
+
+def _with(deletion: Deletion, part: _Part) -> Deletion:
+    ends = (deletion.locked_until, part.locked_until)
+    return replace(
+        deletion,
+        items=deletion.items + part.items,
+        objects=deletion.objects + part.objects,
+        versions=deletion.versions + part.versions,
+        locked_until=max((end for end in ends if end is not None), default=None),
+    )
 
 
 def _erasure(outcome: Erased, before: Deletion, after: Deletion) -> Erasure:

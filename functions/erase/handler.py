@@ -16,13 +16,15 @@ from functions.adapters.dynamodb_deletions import (
     DynamoDBItemsOfRun,
     DynamoDBTombstones,
 )
+from functions.adapters.dynamodb_lake import DynamoDBLakeNotes
+from functions.adapters.s3_lake_versions import S3LakeVersions
 from functions.adapters.s3_versions import S3Versions
 from functions.adapters.settings import EraseSettings
 from functions.adapters.sqs import ErasureRequest, SqsErasures
 from functions.adapters.telemetry import Telemetry
 from functions.core.errors import Unavailable
 from functions.core.keys import RunRef
-from functions.erase.erase import Erase, Erased
+from functions.erase.erase import Erase, Erased, Lake
 
 _LEFT_MS: Final = 60_000
 """What one bounded step takes at the very most, with every request of it repeated."""
@@ -35,11 +37,21 @@ class EraseParts:
     telemetry: Telemetry
 
 
-def erase_over(
-    dynamodb: Any, s3: Any, sqs: Any, settings: EraseSettings, now_ns: Callable[[], int]
+def erase_over(  # noqa: PLR0913 - each by its name
+    dynamodb: Any,
+    s3: Any,
+    sqs: Any,
+    settings: EraseSettings,
+    now_ns: Callable[[], int],
+    *,
+    s3_of_lake: Any = None,
 ) -> EraseParts:
     """The use case over these clients, which does one thing after the other."""
     table = DynamoDBTable(dynamodb, settings.table)
+    lake = None
+    if settings.lake_bucket:
+        objects = S3LakeVersions(s3_of_lake or s3, settings.lake_bucket)
+        lake = Lake(DynamoDBLakeNotes(table), objects)
     erase = Erase(
         tombstones=DynamoDBTombstones(table),
         items=DynamoDBItemsOfRun(table),
@@ -47,6 +59,7 @@ def erase_over(
         erasures=SqsErasures(sqs, settings.erasure_queue_url),
         now_ns=now_ns,
         quiet_s=settings.quiet_s,
+        lake=lake,
     )
     return EraseParts(erase, table, Telemetry("erase"))
 

@@ -1,5 +1,6 @@
 """S3 in memory: one bucket with versions, at the interface of boto3's client."""
 
+import hashlib
 import io
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -18,6 +19,22 @@ class Version(NamedTuple):
     content: bytes | None
 
 
+def _etag(content: bytes) -> str:
+    """Quotes belong to it."""
+    return f'"{hashlib.md5(content, usedforsecurity=False).hexdigest()}"'
+
+
+def _is_passed(key: str, number: int, request: dict[str, Any], versions: list[Version]) -> bool:
+    """Whether a page that goes on after a version is past this one; one that is gone by now is
+    taken for the last of its name."""
+    marker: str = request.get("KeyMarker", "")
+    if key != marker:
+        return key < marker
+    ids = [each.version_id for each in versions]
+    after = request["VersionIdMarker"]
+    return after not in ids or number <= ids.index(after)
+
+
 class MemoryS3:
     """`most_versions` is how many a page of versions holds, `undeletable` the keys whose versions
     DeleteObjects refuses, each by itself."""
@@ -30,6 +47,10 @@ class MemoryS3:
         """By key, the newest first."""
         self.most_versions = 1_000
         self.undeletable: set[str] = set()
+        self.lock_until: datetime | None = None
+        """What is put from now on stays until then, as by Object Lock in compliance mode."""
+        self.locked: dict[str, datetime] = {}
+        """By version id; a test that takes one out ends its lock."""
         self.stored_at: dict[str, datetime] = {}
         """By key, what a test says of it."""
         self._ids: dict[str, str] = {}
@@ -48,6 +69,8 @@ class MemoryS3:
             self._age(key)
             self._ids[key] = self._new_id()
             self.objects[key] = bytes(request["Body"])
+            if self.lock_until:
+                self.locked[self._ids[key]] = self.lock_until
             self.metadata[key] = request.get("Metadata", {})
             return {}
 
@@ -59,6 +82,8 @@ class MemoryS3:
             if key not in self.objects:
                 raise client_error("GetObject", "NoSuchKey")
             content = self.objects[key]
+            if request.get("IfMatch", etag := _etag(content)) != etag:
+                raise client_error("GetObject", "PreconditionFailed")
             if "Range" in request:
                 first, last = map(int, request["Range"].removeprefix("bytes=").split("-"))
                 if first >= len(content):
@@ -79,7 +104,14 @@ class MemoryS3:
             after = request.get("ContinuationToken", "")
             keys = sorted(k for k in self.objects if k.startswith(request["Prefix"]) and k > after)
             page = keys[: self.most_versions]
-            contents = [{"Key": k, "LastModified": self.stored_at.get(k, _NOW)} for k in page]
+            contents = [
+                {
+                    "Key": k,
+                    "LastModified": self.stored_at.get(k, _NOW),
+                    "ETag": _etag(self.objects[k]),
+                }
+                for k in page
+            ]
             more = {"NextContinuationToken": page[-1]} if len(page) < len(keys) else {}
             return {"Contents": contents, "IsTruncated": bool(more), **more} if page else {}
 
@@ -94,11 +126,25 @@ class MemoryS3:
                 for key in {*self.objects, *self.older}
                 if key.startswith(request.get("Prefix", ""))
             )
-            found = [(key, each) for key in keys for each in self._versions_of(key)]
+            found = [
+                (key, each, number == 0)
+                for key in keys
+                for number, each in enumerate(self._versions_of(key))
+                if not _is_passed(key, number, request, self._versions_of(key))
+            ]
             page = found[: min(request.get("MaxKeys", 1_000), self.most_versions)]
-            listed = [({"Key": key, "VersionId": v.version_id}, v.content) for key, v in page]
+            listed = [
+                ({"Key": key, "VersionId": v.version_id, "IsLatest": latest}, v.content)
+                for key, v, latest in page
+            ]
+            truncated = len(page) < len(found)
+            last: dict[str, Any] = {}
+            if truncated:
+                key, version, _ = page[-1]
+                last = {"NextKeyMarker": key, "NextVersionIdMarker": version.version_id}
             return {
-                "IsTruncated": len(page) < len(found),
+                **last,
+                "IsTruncated": truncated,
                 "Versions": [entry for entry, content in listed if content is not None],
                 "DeleteMarkers": [entry for entry, content in listed if content is None],
             }
@@ -116,11 +162,25 @@ class MemoryS3:
             refused = {each["Key"] for each in unwanted} & self.undeletable
             errors = [{"Key": key, "Code": "InternalError"} for key in sorted(refused)]
             for each in unwanted:
-                if each["Key"] not in self.undeletable:
+                if each.get("VersionId") in self.locked:
+                    errors.append({"Key": each["Key"], "Code": "AccessDenied"})
+                elif each["Key"] not in self.undeletable:
                     self._delete(each["Key"], each.get("VersionId"))
             return {"Errors": errors} if errors else {}
 
         return self.calls("s3.delete_objects", apply)
+
+    def get_object_retention(self, **request: Any) -> dict[str, Any]:
+        def apply() -> dict[str, Any]:
+            key, version_id = request["Key"], request["VersionId"]
+            if version_id not in {each.version_id for each in self._versions_of(key)}:
+                raise client_error("GetObjectRetention", "NoSuchVersion")
+            if version_id not in self.locked:
+                raise client_error("GetObjectRetention", "NoSuchObjectLockConfiguration")
+            until = self.locked[version_id]
+            return {"Retention": {"Mode": "COMPLIANCE", "RetainUntilDate": until}}
+
+        return self.calls("s3.get_object_retention", apply)
 
     def _new_id(self) -> str:
         self._made += 1

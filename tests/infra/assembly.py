@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from cdk.bundle import ROOT
 
 if TYPE_CHECKING:
-    from cdk.settings import CoordinationSettings, StageSettings
+    from cdk.settings import CoordinationSettings, LakeSettings, StageSettings
 
-STACKS: Final = ("data", "pipeline", "api", "observability", "web", "coordination")
+STACKS: Final = ("data", "pipeline", "api", "observability", "web", "coordination", "lake")
 
 DEPLOYS_THE_PAGE: Final = "Custom::CDKBucketDeployment8693BB64968944B69AAFB0CC9EB8756C"
 """Path of the one function that is CDK's, and not ours."""
@@ -35,8 +35,8 @@ atexit.register(shutil.rmtree, _SCRATCH, ignore_errors=True)
 class Assembly:
     """The templates of one stage, and where the cloud assembly lies until the process ends.
 
-    There is neither `observability` nor `web` in the stage `local`, and `coordination` in none that
-    does not ask for it.
+    There is neither `observability` nor `web` in the stage `local`, and `coordination` and `lake`
+    in none that does not ask for it.
     """
 
     settings: "StageSettings"
@@ -47,10 +47,11 @@ class Assembly:
     observability: Template | None = None
     web: Template | None = None
     coordination: Template | None = None
+    lake: Template | None = None
 
     @property
     def templates(self) -> tuple[Template, ...]:
-        on_aws = filter(None, (self.observability, self.web, self.coordination))
+        on_aws = filter(None, (self.observability, self.web, self.coordination, self.lake))
         return (self.data, self.pipeline, self.api, *on_aws)
 
     def resources(self, kind: str) -> dict[str, Properties]:
@@ -76,10 +77,12 @@ def with_all_options(
     service_entries: tuple[str, ...] = ("research",),
     *,
     coordinated: bool = False,
+    laked: bool = False,
 ) -> Assembly:
     """The assembly of a stage on AWS with all that is off by default.
 
-    That is paid by use, like everything else; the cache, which is not, comes if asked for.
+    That is paid by use, like everything else; the cache, which is not, comes if asked for, and so
+    does the lake, with all of its own options, of which the key is not.
     """
     from cdk.settings import PageDomain, settings_of  # noqa: PLC0415
 
@@ -93,6 +96,7 @@ def with_all_options(
             redaction=True,
             sweep_minutes=sweep_minutes,
             coordination=_coordination() if coordinated else None,
+            lake=whole_lake() if laked else None,
         )
     )
 
@@ -101,6 +105,21 @@ def _coordination() -> "CoordinationSettings":
     from cdk.settings import CoordinationSettings  # noqa: PLC0415
 
     return CoordinationSettings(VPC, SUBNETS)
+
+
+def with_lake(stage: str, lake: "LakeSettings") -> Assembly:
+    from cdk.settings import settings_of  # noqa: PLC0415
+
+    return _synthesise(replace(settings_of(stage), lake=lake))
+
+
+def whole_lake() -> "LakeSettings":
+    """With all that it may have."""
+    from cdk.settings import LakeSettings  # noqa: PLC0415
+
+    return LakeSettings(
+        object_lock_days=3_650, infrequent_after_days=30, archive_after_days=90, own_key=True
+    )
 
 
 @cache

@@ -34,6 +34,7 @@ class Idle(NamedTuple):
     polled_queues: int
     sweeps: int
     caches: int
+    keys: int
 
     @property
     def dollars(self) -> float:
@@ -43,6 +44,7 @@ class Idle(NamedTuple):
             + self.polled_queues * POLLED_QUEUE
             + self.sweeps * SWEEP
             + self.caches * SMALLEST_CACHE
+            + self.keys * aws_prices.KMS_KEY_MONTH
         )
         return round(float(bill), 2)
 
@@ -66,6 +68,7 @@ def idle(template: Template) -> Idle:
             for rule in resources_of(template, "AWS::Events::Rule").values()
         ),
         len(resources_of(template, "AWS::ElastiCache::ServerlessCache")),
+        len(resources_of(template, "AWS::KMS::Key")),
     )
 
 

@@ -54,6 +54,39 @@ def test_the_one_that_redacts_holds_the_managed_rules_besides(api_folder: Path) 
     assert size_of(redacting) <= size_of(api_folder) + 11_000_000
 
 
+@pytest.fixture(scope="module")
+def lake_folder() -> Path:
+    return bundle.build("local", "lake")
+
+
+def test_the_lakes_alone_holds_duckdb(folder: Path, lake_folder: Path) -> None:
+    """Lambda takes 250 MB, unpacked."""
+    besides = _names_in(lake_folder) - ALLOWED
+    assert _names_in(lake_folder) > ALLOWED
+    assert all("duckdb" in name for name in besides), besides
+    # DuckDB asks for its own version; nobody else does.
+    (metadata,) = lake_folder.glob("*.dist-info/*")
+    assert metadata.name == "METADATA"
+    assert size_of(lake_folder) <= 120_000_000
+    for each in ("functions", "api", "redacting-api"):
+        assert "duckdb" not in bundle.requirements(each)
+
+
+@pytest.mark.parametrize("bundled", ["functions", "api"])
+def test_neither_duckdb_nor_arrow_is_imported_where_runs_are_recorded_and_read(
+    bundled: Bundle,
+) -> None:
+    """Also where they could be, as here."""
+    started = ", ".join(bundle.STARTED[bundled])
+    program = f"import sys, {started}; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    done = subprocess.run(  # noqa: S603 - fixed arguments
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=bundle.ROOT
+    )
+    imported = set(done.stdout.split())
+    assert {"functions", "msgspec"} < imported
+    assert not {name for name in imported if "duckdb" in name or "arrow" in name}
+
+
 def test_it_holds_our_code_and_what_that_imports_and_nothing_else(folder: Path) -> None:
     assert _names_in(folder) == ALLOWED
 
@@ -84,7 +117,11 @@ def test_the_same_sources_give_the_same_bytes(folder: Path, tmp_path: Path) -> N
 
 def test_what_goes_to_aws_is_compiled_for_arm64() -> None:
     """Byte 18 of an ELF file says for which machine: 0xB7 is AArch64."""
-    libraries = list(bundle.build("aws", "api").rglob("*.so"))
+    libraries = [
+        library
+        for bundled in ("api", "lake")
+        for library in bundle.build("aws", bundled).rglob("*.so")
+    ]
     assert libraries
     for library in libraries:
         assert library.read_bytes()[18] == 0xB7
@@ -113,6 +150,7 @@ def test_dependencies_are_locked_with_hashes_and_without_boto3() -> None:
         ("functions.api.handler", "api"),
         ("runtally.otel.otlp_protobuf", "api"),
         ("functions.api.handler, runtally.managed_rules", "redacting-api"),
+        ("functions.lake.handler", "lake"),
     ],
 )
 def test_every_entry_point_starts_from_it_alone(

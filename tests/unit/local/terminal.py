@@ -13,15 +13,32 @@ from tests.memory_stage import DEAD_LETTERS, ERASURES, RECOUNTS, MemoryStage
 from tests.unit.local.test_stage import OUTPUTS
 
 
+class _Buckets:
+    """One client for both."""
+
+    def __init__(self, memory: MemoryStage) -> None:
+        assert memory.lake
+        self._of = {"l": memory.lake.s3}
+        self._other = memory.s3
+
+    def __getattr__(self, operation: str) -> Any:
+        def request(**given: Any) -> Any:
+            return getattr(self._of.get(given.get("Bucket", ""), self._other), operation)(**given)
+
+        return request
+
+
 class Terminal:
     """`memory` is the stage; what is sent to it is recorded and, unless said so, summarised."""
 
-    def __init__(self, capsys: pytest.CaptureFixture[str], **clients: Any) -> None:
+    def __init__(
+        self, capsys: pytest.CaptureFixture[str], *, lake: bool = False, **clients: Any
+    ) -> None:
         # The commands go by the clock of today, whenever that is: no run expires before it.
-        self.memory = MemoryStage(retention_days=36_500)
+        self.memory = MemoryStage(retention_days=36_500, lake=lake)
         given = {
             "dynamodb": self.memory.dynamodb,
-            "s3": self.memory.s3,
+            "s3": _Buckets(self.memory) if lake else self.memory.s3,
             "sqs": self.memory.sqs,
             **clients,
         }
@@ -31,6 +48,7 @@ class Terminal:
             "RecountQueueUrl": RECOUNTS,
             "ErasureQueueUrl": ERASURES,
             "EventQueueDeadLetterUrl": DEAD_LETTERS,
+            **({"LakeUrl": "s3://l/lake/"} if lake else {}),
         }
         self.stage = Stage.of_outputs(outputs, MemoryCloud(**given))
         self._capsys = capsys

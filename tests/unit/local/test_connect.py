@@ -3,6 +3,7 @@
 import os
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from boto3.session import Session
@@ -39,6 +40,26 @@ def test_a_deployed_stage_is_read_from_the_outputs_of_its_three_stacks() -> None
     assert stage.api_url == "https://0123abcd.execute-api.eu-west-1.amazonaws.com"
     assert stage.cloud is cloud
     assert cloud.client("cloudformation").closed
+
+
+def test_a_stage_with_a_lake_knows_its_bucket() -> None:
+    assert find_deployed("dev", cloud_with(STACKS)).lake_bucket == ""
+    of_lake = {"runtally-dev-lake": {"LakeUrl": "s3://lake-1/lake/"}}
+    assert find_deployed("dev", cloud_with(STACKS | of_lake)).lake_bucket == "lake-1"
+
+
+def test_a_lake_that_cannot_be_looked_for_is_not_taken_for_none() -> None:
+    """Or its files would outlive their tenant."""
+    denied = client_error("DescribeStacks", "AccessDenied", "not allowed")
+
+    class Denying(MemoryCloudFormation):
+        def describe_stacks(self, *, StackName: str) -> dict[str, Any]:  # noqa: N803 - boto3's name
+            if StackName.endswith("-lake"):
+                raise denied
+            return super().describe_stacks(StackName=StackName)
+
+    with pytest.raises(LocalStageError, match="not allowed"):
+        find_deployed("dev", MemoryCloud(cloudformation=Denying(STACKS)))
 
 
 def test_a_stack_that_is_not_there_is_named_with_its_region() -> None:

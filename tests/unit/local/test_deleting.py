@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -357,3 +358,51 @@ def test_an_invocation_is_found_wherever_it_lies(terminal: Terminal) -> None:
         terminal.memory.invoke(tenant_id="acme", client_token=f"token-{number}")
     assert delete_tenant(terminal, "--wait", sleep=erasing(terminal))["invocations"] == 41
     assert keys.invocation_item(ref).partition.startswith(keys.invocations_of_tenant("acme"))
+
+
+# -- where there is a lake ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def with_lake(capsys: pytest.CaptureFixture[str]) -> Terminal:
+    """A tenant with a run, whose files in the lake are locked."""
+    terminal = Terminal(capsys, lake=True)
+    assert terminal.memory.lake
+    terminal.memory.lake.write_plain()
+    terminal.memory.lake.s3.lock_until = datetime(2036, 11, 27, 12, tzinfo=UTC)
+    terminal("tenants", "create", "acme")
+    for run in ("r-1", "r-2"):
+        terminal.record(run, build.started(), build.step(1), build.ended())
+    return terminal
+
+
+def files_of(terminal: Terminal) -> list[str]:
+    assert terminal.memory.lake
+    return sorted(terminal.memory.lake.s3.objects)
+
+
+def test_the_receipt_says_until_when_a_lock_holds(with_lake: Terminal) -> None:
+    arguments = ("delete", "run", "r-1", "--tenant", "acme")
+    assert "lock" not in with_lake(*arguments)
+    with_lake.memory.erase_all()
+    assert "Until 2036-11-27" in with_lake(*arguments)
+    assert with_lake.json(*arguments)["locked_until"] == "2036-11-27T12:00:00.000000000Z"
+    assert [key for key in files_of(with_lake) if "r-1" in key] == []
+    assert len(files_of(with_lake)) == 3
+
+
+@pytest.mark.parametrize("locked", [True, False])
+def test_a_tenant_s_files_go_or_are_hidden(with_lake: Terminal, locked: bool) -> None:
+    """Also those of which no run tells any more."""
+    lake = with_lake.memory.lake
+    assert lake
+    lake.s3.put_object(Key="lake/runs/tenant_id=acme/day=2020-01-01/old.parquet", Body=b"x")
+    lake.s3.put_object(Key="lake/runs/tenant_id=acme2/day=2020-01-01/old.parquet", Body=b"x")
+    if not locked:
+        lake.s3.locked.clear()
+    answer = delete_tenant(with_lake, "--wait", sleep=erasing(with_lake))
+    assert answer["status"] == "finished"
+    assert answer.get("locked_until") == ("2036-11-27T12:00:00.000000000Z" if locked else None)
+    assert files_of(with_lake) == ["lake/runs/tenant_id=acme2/day=2020-01-01/old.parquet"]
+    older = {key for key in lake.s3.older if "tenant_id=acme/" in key}
+    assert len(older) == (7 if locked else 0)

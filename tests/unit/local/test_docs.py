@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 
+from functions.core import lake
 from local import main
 from local.paths import ROOT
 from local.reading import TenantOptions
@@ -21,7 +22,7 @@ def in_blocks(document: Path) -> Iterator[str]:
     """Lines of fenced blocks; an ellipsis after a word says that more of its kind may follow."""
     text = document.read_text()
     for block in re.findall(r"^```[^\n]*\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-        typed = r"^(?:\w+=\$\()?(?:uv run )?runtally ([^#|)\n]*)"
+        typed = r'^(?:\w+=\$\()?(?:uv run )?runtally ((?:"[^"]*"|[^#|)\n])*)'
         for found in re.findall(typed, block, re.MULTILINE):
             for command in found.split(", uv run runtally "):
                 yield re.sub(r"(?<=\w)…", "", command).strip()
@@ -63,6 +64,14 @@ def test_commands_in_documents_can_be_typed_as_they_stand(document: Path) -> Non
     for command in to_be_typed(document):
         if not command.endswith(" …"):  # names a group of commands
             parsed(command)
+
+
+def test_every_column_of_the_lake_is_described() -> None:
+    text = (ROOT / "docs/lake.md").read_text()
+    for table in lake.TABLES:
+        described = text.partition(f"\n### {table.name}\n")[2].partition("\n##")[0]
+        names = re.findall(r"^\| `(\w+)` \| (\S+) \|", described, re.MULTILINE)
+        assert names == [(column.name, column.kind) for column in table.columns]
 
 
 def test_commands_of_the_runbook_reach_the_stage_and_the_tenant_that_are_meant() -> None:

@@ -10,6 +10,7 @@ from local import main, stage_commands
 from local.commands import LocalStageError
 from local.demo import Demo
 from tests.unit.local.test_demo import RESULT
+from tests.unit.sdk.test_imports import loaded_by
 
 
 @pytest.mark.parametrize(("mismatches", "code"), [([], 0), (["run-1: agents_total is 2"], 1)])
@@ -61,7 +62,10 @@ def test_every_command_has_help_that_says_what_it_takes(
     listed = help_of()
     for group in ("Local stage", "Read", "Operate", "Access"):
         assert f"─ {group} ─" in listed
-    read = ("runs", "show", "tail", "payload", "insights", "compare", "reconcile", "doctor")
+    read = (
+        "runs", "show", "tail", "payload", "insights", "compare", "export", "query", "reconcile",
+        "doctor",
+    )  # fmt: skip
     for name in read:
         assert f"│ {name} " in listed
         shown = help_of(name)
@@ -70,3 +74,8 @@ def test_every_command_has_help_that_says_what_it_takes(
         assert ("--tenant" in shown) == (name != "doctor")
         assert "--connect" not in shown
         assert "--sleep" not in shown
+        assert "--clouds" not in shown
+
+
+def test_the_command_line_starts_without_duckdb_which_takes_as_long_as_all_the_rest() -> None:
+    assert not loaded_by("import local.main") & {"duckdb", "_duckdb"}

@@ -55,6 +55,12 @@ def test_a_stage_may_have_no_service_entries() -> None:
     assert stage.service_entry_queue_urls == stage.service_entry_dead_letter_urls == "{}"
 
 
+def test_a_stage_may_have_a_lake() -> None:
+    assert Stage.of_outputs(OUTPUTS, ACCESS).lake_bucket == ""
+    outputs = OUTPUTS | {"LakeUrl": "s3://lake-1/lake/"}
+    assert Stage.of_outputs(outputs, ACCESS).lake_bucket == "lake-1"
+
+
 def test_a_missing_output_is_named() -> None:
     without = {name: value for name, value in OUTPUTS.items() if name != "BucketName"}
     with pytest.raises(KeyError, match="BucketName"):

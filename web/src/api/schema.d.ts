@@ -763,7 +763,8 @@ export interface components {
          *     `items`, `objects` and `versions` (of objects, delete markers included) count what has been
          *     erased so far: never too much, and too little only by what was under way when a function was
          *     stopped. Everything is looked through at least twice, minutes apart, and `finished` only when
-         *     the last look found nothing.
+         *     the last look found nothing. Until `locked_until` versions of the run's files in the lake stay,
+         *     which a compliance lock holds: nobody can delete them before, and no reader finds them.
          */
         Deletion: {
             run_id: string;
@@ -777,6 +778,8 @@ export interface components {
             objects: number;
             versions: number;
             looks: number;
+            /** @description RFC 3339, UTC, nanoseconds */
+            locked_until?: string;
         };
         /**
          * Problem

@@ -1,0 +1,172 @@
+"""The command `runtally export`: what the table has of runs, as files that anyone can query."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Final
+
+from cyclopts import Parameter
+from msgspec import Struct
+from rich.console import Console
+from rich.progress import Progress
+from rich.text import Text
+
+from functions.api.runs import IndexWalk, as_kept, times_between
+from functions.core.api_ports import RunQuery
+from functions.core.errors import NotFound, Unavailable
+from functions.core.keys import RunRef
+from functions.core.lake import NotEnded
+from functions.core.model import RunStatus
+from local.commands import LocalStageError
+from local.connect import Connect, connect
+from local.export_manifest import Format, Manifest
+from local.exporting import Export
+from local.moments import Since, Until
+from local.paths import LAKE
+from local.progress import bar
+from local.reading import Reading, TenantOptions, write_json
+from local.tables import counted, said
+
+_HERE: Final = TenantOptions()
+_OPEN: Final = frozenset({RunStatus.RUNNING, RunStatus.STALE})
+
+
+class Failed(Struct, frozen=True):
+    run_id: str
+    reason: str
+
+
+class Exported(Struct, frozen=True):
+    """Runs that were written, with how many calls; those whose files were there and had not
+    changed; those that are open, which have no rows yet; and those that could not be written."""
+
+    folder: str
+    format: Format
+    exported: int
+    calls: int
+    unchanged: int
+    open: int
+    failed: list[Failed]
+
+
+def export(  # noqa: PLR0913 - one an option
+    run: str | None = None,
+    /,
+    *,
+    pipeline: str | None = None,
+    since: Since = None,
+    until: Until = None,
+    into: Annotated[Path, Parameter(show_default=lambda path: path.name)] = LAKE,
+    format_: Annotated[Format, Parameter(name="--format")] = "parquet",
+    at: TenantOptions = _HERE,
+    connect: Connect = connect,
+) -> int:
+    """Write a tenant's ended runs to files: every run, call and phase a row, exactly.
+
+    Files are laid out as runs|calls|phases/tenant_id=T/day=YYYY-MM-DD/RUN, which DuckDB, Athena,
+    Spark and pandas read as three tables; `runtally query` does. Run it again to go on where it was
+    broken off, and to bring what is new: runs that are there and have not changed are skipped.
+    Fails when a run could not be written; the others are.
+
+    Parameters
+    ----------
+    run
+        One run, by its id; else all that the options leave.
+    pipeline
+        Only runs of this pipeline, by its exact name.
+    into
+        The folder to write to. What was deleted from the stage stays in it.
+    format_
+        `parquet`, or `jsonl`: gzipped, a row a line.
+    """
+    if run is not None and (pipeline, since, until) != (None, None, None):
+        advice = "Give a run, or `--pipeline`, `--since` and `--until` to choose runs by."
+        raise LocalStageError("A run and options to choose runs by exclude each other.", advice)
+    with at.reading(connect) as reading, _writing(into) as manifest:
+        chosen, left_open = _chosen(reading, run, pipeline, since, until)
+        with bar() as progress:
+            calls = progress.add_task("calls", total=None)
+            one = Export(
+                reader=reading.reader,
+                folder=into,
+                format=format_,
+                manifest=manifest,
+                now_ns=time.time_ns,
+                read=lambda: progress.advance(calls),
+            )
+            answer = _export_all(one, chosen, left_open, progress, named=run is not None)
+    if at.as_json:
+        write_json(answer)
+    else:
+        _show(answer)
+    return 1 if answer.failed else 0
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[Manifest]:
+    try:
+        with Manifest.opened(folder) as manifest:
+            yield manifest
+    except OSError as error:
+        failed = f"{folder} cannot be written: {error}."
+        raise LocalStageError(failed, "Give another folder with `--into`.") from None
+
+
+def _chosen(
+    reading: Reading, run: str | None, pipeline: str | None, since: str | None, until: str | None
+) -> tuple[list[RunRef], int]:
+    """The runs that have ended, the oldest first, and how many are open, as the index says it."""
+    if run is not None:
+        return [reading.ref(run)], 0
+    where = {} if pipeline is None else {"pipeline": as_kept(pipeline) or ""}
+    query = RunQuery(reading.tenant_id, *times_between(since, until), where)
+    ended: list[RunRef] = []
+    left_open = 0
+    for indexed in IndexWalk(reading.reader, query, late=lambda: False):
+        if indexed.status in _OPEN:
+            left_open += 1
+        else:
+            ended.append(indexed.ref)
+    return ended[::-1], left_open
+
+
+def _export_all(
+    export: Export, refs: list[RunRef], left_open: int, progress: Progress, *, named: bool
+) -> Exported:
+    exported = calls = unchanged = 0
+    failed: list[Failed] = []
+    done = progress.add_task("runs", total=len(refs))
+    for ref in refs:
+        try:
+            found = export(ref)
+        except NotEnded:
+            left_open += 1
+        except NotFound:  # it was deleted, or expired, since it was listed
+            if named:
+                raise
+        except (Unavailable, KeyError, ValueError, ArithmeticError) as error:
+            failed.append(Failed(ref.run_id, f"{type(error).__name__}: {error}"))
+        else:
+            unchanged += found is None
+            exported += found is not None
+            calls += found or 0
+        progress.advance(done)
+    return Exported(
+        str(export.folder), export.format, exported, calls, unchanged, left_open, failed
+    )
+
+
+def _show(answer: Exported) -> None:
+    out = Console()
+    for failed in answer.failed:
+        line = f" {failed.run_id}  {failed.reason}"
+        out.print(Text.assemble(("✗", "red"), said(line)), soft_wrap=True)
+    what = f"{counted(answer.exported, 'run')} with {counted(answer.calls, 'call')}"
+    out.print(Text(f"{what} written to {answer.folder}."), soft_wrap=True)
+    if answer.unchanged:
+        out.print(f"{answer.unchanged:,} there already, and unchanged.", highlight=False)
+    if answer.open:
+        out.print(f"{answer.open:,} left out: they have not ended.", highlight=False)
+    if answer.failed:
+        out.print("The same command tries those that failed again, and skips the others.")

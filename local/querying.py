@@ -1,0 +1,102 @@
+"""SQL over a lake's files by DuckDB, which may read them, and do nothing else."""
+
+import glob
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from functions.core import lake
+from functions.core.lake import Table
+from local.commands import LocalStageError
+from local.lake_cache import Scope
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+_READ: Final = (
+    "union_by_name = true, hive_partitioning = true,"
+    " hive_types = {'tenant_id': 'VARCHAR', 'day': 'VARCHAR'}"
+)
+_ROWS_AT_ONCE: Final = 1_000
+_ONE_SELECT: Final = "Only a single SELECT can be asked: nothing here is changed by asking."
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`columns` are names and DuckDB's types; `rows` come as they are taken."""
+
+    columns: Sequence[tuple[str, str]]
+    rows: Iterator[tuple[Any, ...]]
+
+
+@contextmanager
+def asked(sql: str, folder: Path, scope: Scope) -> Iterator[Answer]:
+    """The answer over the views `runs`, `calls` and `phases`, for the length of a `with` block.
+
+    They have all columns of the lake's tables, and no row where the folder has no file. The SQL is
+    one SELECT, which reads no other file, and writes none. Raises LocalStageError for what DuckDB
+    does not take.
+    """
+    import duckdb  # noqa: PLC0415 - takes as long to load as all the rest of the command line
+
+    with tempfile.TemporaryDirectory() as spill, duckdb.connect() as database:
+        try:
+            for table in lake.TABLES:
+                database.execute(_view(table, folder, scope))
+            _lock(database, folder, spill)
+            statements = duckdb.extract_statements(sql)
+            if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
+                raise LocalStageError(_ONE_SELECT, "`runtally query --list` has examples.")
+            database.execute(statements[0])
+            described = [(each[0], str(each[1])) for each in database.description or ()]
+            yield Answer(described, _rows(database))
+        except duckdb.Error as error:
+            advice = '`runtally query "DESCRIBE calls"` names a table\'s columns.'
+            raise LocalStageError(str(error), advice) from None
+
+
+def _view(table: Table, folder: Path, scope: Scope) -> str:
+    """Files are matched by the names of their columns: a later version may have more of them."""
+    names = ", ".join(column.name for column in table.columns)
+    typed = ", ".join(f"NULL::{column.kind} AS {column.name}" for column in table.columns)
+    files = folder / table.name
+    rows = f"SELECT {typed} WHERE false"
+    if next(files.glob("*/*/*.parquet"), None) is not None:
+        matching = f"{glob.escape(str(files.absolute()))}/*/*/*.parquet"
+        read = f"read_parquet({_text(matching)}, {_READ})"
+        rows += f" UNION ALL BY NAME SELECT * FROM {read}"  # noqa: S608 - our own literals
+    limits = (
+        ("tenant_id =", scope.tenant_id),
+        ("day >=", scope.first_day),
+        ("day <=", scope.last_day),
+    )
+    within = " AND ".join(
+        ["true", *(f"{left} {_text(right)}" for left, right in limits if right is not None)]
+    )
+    return f"CREATE VIEW {table.name} AS SELECT {names} FROM ({rows}) WHERE {within}"  # noqa: S608
+
+
+def _lock(database: "DuckDBPyConnection", folder: Path, spill: str) -> None:
+    """From here on it opens no file but these, loads nothing, and cannot be told otherwise. A
+    pattern is looked at, too, before the files that it stands for."""
+    database.execute("SET TimeZone = 'UTC'")
+    database.execute("SET python_enable_replacements = false")
+    database.execute(f"SET temp_directory = {_text(spill)}")
+    places = (str(folder.absolute()), glob.escape(str(folder.absolute())), spill)
+    allowed = ", ".join(_text(f"{each}/") for each in places)
+    database.execute(f"SET allowed_directories = [{allowed}]")
+    database.execute("SET enable_external_access = false")
+    database.execute("SET lock_configuration = true")
+
+
+def _rows(database: "DuckDBPyConnection") -> Iterator[tuple[Any, ...]]:
+    while rows := database.fetchmany(_ROWS_AT_ONCE):
+        yield from rows
+
+
+def _text(value: str) -> str:
+    """As a literal of SQL."""
+    return "'" + value.replace("'", "''") + "'"
