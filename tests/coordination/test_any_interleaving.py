@@ -44,7 +44,6 @@ class Worker:
         self.state: RunState | None = None
         self.slots: list[Slot] = []
         self.leases: list[Lease] = []
-        self.stalled_for_s = 0.0
 
 
 class Coordinated(RuleBasedStateMachine):
@@ -64,12 +63,26 @@ class Coordinated(RuleBasedStateMachine):
         self.highest_written = 0
         self.highest_granted = 0
         self.stepped_at = float("-inf")
+        self.is_lost = False
         self.workers[0].state = self.workers[0].coordinator.open(self.run_id)
+
+    @contextlib.contextmanager
+    def told(self) -> Iterator[None]:
+        """What a worker may be told at any time; that the state is lost, only when it is."""
+        try:
+            yield
+        except (Busy, NotHeld, Unavailable):
+            pass
+        except StateLost:
+            self.lost_rightly()
+
+    def lost_rightly(self) -> None:
+        assert self.is_lost, "told that the state is lost, and it is not"
 
     def joined(self, number: int) -> RunState | None:
         worker = self.workers[number]
         if worker.state is None:
-            with contextlib.suppress(Unavailable, StateLost):
+            with self.told():
                 worker.state = worker.coordinator.join(self.run_id)
         return worker.state
 
@@ -77,7 +90,7 @@ class Coordinated(RuleBasedStateMachine):
     def take_slot(self, number: int) -> None:
         state = self.joined(number)
         if state is not None:
-            with contextlib.suppress(Busy, Unavailable, StateLost):
+            with self.told():
                 slot = state.semaphore("model", _SIZE).slot().acquire()
                 self.workers[number].slots.append(slot)
 
@@ -85,7 +98,7 @@ class Coordinated(RuleBasedStateMachine):
     def take_lease(self, number: int) -> None:
         state = self.joined(number)
         if state is not None:
-            with contextlib.suppress(Busy, Unavailable, StateLost):
+            with self.told():
                 lease = state.lease("index").acquire()
                 assert lease.fence > self.highest_granted
                 self.highest_granted = lease.fence
@@ -95,7 +108,8 @@ class Coordinated(RuleBasedStateMachine):
     def give_back(self, number: int) -> None:
         worker = self.workers[number]
         for held in (worker.slots or worker.leases)[:1]:
-            with contextlib.suppress(NotHeld, Unavailable, StateLost):
+            # Of a state that was lost, it may be, and reopened since.
+            with contextlib.suppress(NotHeld, StateLost, Unavailable):
                 held.release()
             assert not held.held
 
@@ -103,7 +117,7 @@ class Coordinated(RuleBasedStateMachine):
     def beat(self, number: int) -> None:
         state = self.workers[number].state
         if state is not None:
-            with contextlib.suppress(Unavailable, StateLost):
+            with self.told():
                 state.beat()
 
     @rule(number=_workers)
@@ -127,7 +141,7 @@ class Coordinated(RuleBasedStateMachine):
         except Unavailable:
             self.unsure += units
         except StateLost:
-            pass
+            self.lost_rightly()
         else:
             self.spent += units
 
@@ -146,13 +160,14 @@ class Coordinated(RuleBasedStateMachine):
             self.refused_rightly(reserved)
             return
         except StateLost:
+            self.lost_rightly()
             return
         except Unavailable:
             self.unsure += reserved
             return
         self.spent += used
         self.unsure += reserved - used
-        with contextlib.suppress(Unavailable, StateLost):
+        with self.told():
             reservation.settle(used)
             self.unsure -= reserved - used
 
@@ -183,7 +198,7 @@ class Coordinated(RuleBasedStateMachine):
         """And another starts in its place. The dead do nothing more, so what they held is free."""
         self.workers[number] = Worker(self.place)
 
-    @rule(part=st.sampled_from([0.05, 0.15, 0.5, 0.8]))
+    @rule(part=st.sampled_from([0.05, 0.15, 0.5, 0.65, 0.8]))
     def pass_time(self, part: float) -> None:
         self.place.pass_time(part * TTL_S)
 
@@ -197,6 +212,7 @@ class Coordinated(RuleBasedStateMachine):
     def lose_the_state(self, number: int) -> None:
         """And one who knows what was spent reopens it."""
         self.server.flush()
+        self.is_lost = True
         worker = self.workers[number]
         with contextlib.suppress(Unavailable):
             worker.state = worker.coordinator.reopen(
@@ -204,6 +220,7 @@ class Coordinated(RuleBasedStateMachine):
                 spent={"cost": min(_LIMIT, self.spent + self.unsure)},
                 fence=self.highest_granted,
             )
+            self.is_lost = False
             self.spent, self.unsure = min(_LIMIT, self.spent + self.unsure), 0
             for other in self.workers:
                 other.state = worker.state if other is worker else None
