@@ -5,6 +5,7 @@ that half an hour of a run takes milliseconds. What must hold is checked after e
 """
 
 import contextlib
+import itertools
 from collections.abc import Iterator
 from typing import Final
 
@@ -64,6 +65,12 @@ class Coordinated(RuleBasedStateMachine):
         self.highest_granted = 0
         self.stepped_at = float("-inf")
         self.is_lost = False
+        self.appended: list[bytes] = []
+        self.maybe_appended: list[bytes] = []
+        self.lines = itertools.count()
+        self.version: str | None = None
+        """Of a value that is only ever set by comparing; unknown where an answer got lost."""
+        self.is_version_known = True
         self.workers[0].state = self.workers[0].coordinator.open(self.run_id)
 
     @contextlib.contextmanager
@@ -171,6 +178,40 @@ class Coordinated(RuleBasedStateMachine):
             reservation.settle(used)
             self.unsure -= reserved - used
 
+    @rule(number=_workers)
+    def append(self, number: int) -> None:
+        state = self.joined(number)
+        if state is None:
+            return
+        line = f"{next(self.lines)}\n".encode()
+        try:
+            state.scratchpad.append("log", line)
+        except Unavailable:
+            self.maybe_appended.append(line)
+        except StateLost:
+            self.lost_rightly()
+        else:
+            self.appended.append(line)
+
+    @rule(number=_workers, is_current=st.booleans())
+    def compare_and_set(self, number: int, is_current: bool) -> None:
+        state = self.joined(number)
+        if state is None or not self.is_version_known:
+            return
+        expected = self.version if is_current else "another"
+        try:
+            version = state.scratchpad.compare_and_set("leader", f"{number}", version=expected)
+        except Unavailable:
+            self.is_version_known = not is_current
+        except StateLost:
+            self.lost_rightly()
+        else:
+            self.set_rightly(version, is_current)
+            self.version = version or self.version
+
+    def set_rightly(self, version: str | None, is_current: bool) -> None:
+        assert (version is not None) is is_current, "set, or refused, by another version"
+
     @rule(number=_workers, losses=_losses)
     def lose_packets(self, number: int, losses: list[str]) -> None:
         self.workers[number].network.lose(*losses)  # type: ignore[arg-type]
@@ -213,6 +254,8 @@ class Coordinated(RuleBasedStateMachine):
         """And one who knows what was spent reopens it."""
         self.server.flush()
         self.is_lost = True
+        self.appended, self.maybe_appended = [], []
+        self.version, self.is_version_known = None, True
         worker = self.workers[number]
         with contextlib.suppress(Unavailable):
             worker.state = worker.coordinator.reopen(
@@ -239,8 +282,14 @@ class Coordinated(RuleBasedStateMachine):
         """What was counted is what the workers know, and nothing is off by a unit."""
         checker = self.place.coordinator()
         with contextlib.suppress(CoordinationError):
-            counted = checker.join(self.run_id).budget("cost", _LIMIT).spent()
+            state = checker.join(self.run_id)
+            counted = state.budget("cost", _LIMIT).spent()
             assert self.spent <= counted <= self.spent + self.unsure
+            log = state.scratchpad.get("log")
+            lines = [] if log is None else log.data.splitlines(keepends=True)
+            assert len(set(lines)) == len(lines), "appended twice"
+            assert set(self.appended) <= set(lines)
+            assert set(lines) <= {*self.appended, *self.maybe_appended}
 
 
 @pytest.fixture(scope="module")
