@@ -5,6 +5,7 @@ that half an hour of a run takes milliseconds. What must hold is checked after e
 """
 
 import contextlib
+import itertools
 from collections.abc import Iterator
 from typing import Final
 
@@ -44,7 +45,6 @@ class Worker:
         self.state: RunState | None = None
         self.slots: list[Slot] = []
         self.leases: list[Lease] = []
-        self.stalled_for_s = 0.0
 
 
 class Coordinated(RuleBasedStateMachine):
@@ -64,12 +64,32 @@ class Coordinated(RuleBasedStateMachine):
         self.highest_written = 0
         self.highest_granted = 0
         self.stepped_at = float("-inf")
+        self.is_lost = False
+        self.appended: list[bytes] = []
+        self.maybe_appended: list[bytes] = []
+        self.lines = itertools.count()
+        self.version: str | None = None
+        """Of a value that is only ever set by comparing; unknown where an answer got lost."""
+        self.is_version_known = True
         self.workers[0].state = self.workers[0].coordinator.open(self.run_id)
+
+    @contextlib.contextmanager
+    def told(self) -> Iterator[None]:
+        """What a worker may be told at any time; that the state is lost, only when it is."""
+        try:
+            yield
+        except (Busy, NotHeld, Unavailable):
+            pass
+        except StateLost:
+            self.lost_rightly()
+
+    def lost_rightly(self) -> None:
+        assert self.is_lost, "told that the state is lost, and it is not"
 
     def joined(self, number: int) -> RunState | None:
         worker = self.workers[number]
         if worker.state is None:
-            with contextlib.suppress(Unavailable, StateLost):
+            with self.told():
                 worker.state = worker.coordinator.join(self.run_id)
         return worker.state
 
@@ -77,7 +97,7 @@ class Coordinated(RuleBasedStateMachine):
     def take_slot(self, number: int) -> None:
         state = self.joined(number)
         if state is not None:
-            with contextlib.suppress(Busy, Unavailable, StateLost):
+            with self.told():
                 slot = state.semaphore("model", _SIZE).slot().acquire()
                 self.workers[number].slots.append(slot)
 
@@ -85,7 +105,7 @@ class Coordinated(RuleBasedStateMachine):
     def take_lease(self, number: int) -> None:
         state = self.joined(number)
         if state is not None:
-            with contextlib.suppress(Busy, Unavailable, StateLost):
+            with self.told():
                 lease = state.lease("index").acquire()
                 assert lease.fence > self.highest_granted
                 self.highest_granted = lease.fence
@@ -95,7 +115,8 @@ class Coordinated(RuleBasedStateMachine):
     def give_back(self, number: int) -> None:
         worker = self.workers[number]
         for held in (worker.slots or worker.leases)[:1]:
-            with contextlib.suppress(NotHeld, Unavailable, StateLost):
+            # Of a state that was lost, it may be, and reopened since.
+            with contextlib.suppress(NotHeld, StateLost, Unavailable):
                 held.release()
             assert not held.held
 
@@ -103,7 +124,7 @@ class Coordinated(RuleBasedStateMachine):
     def beat(self, number: int) -> None:
         state = self.workers[number].state
         if state is not None:
-            with contextlib.suppress(Unavailable, StateLost):
+            with self.told():
                 state.beat()
 
     @rule(number=_workers)
@@ -127,7 +148,7 @@ class Coordinated(RuleBasedStateMachine):
         except Unavailable:
             self.unsure += units
         except StateLost:
-            pass
+            self.lost_rightly()
         else:
             self.spent += units
 
@@ -146,15 +167,50 @@ class Coordinated(RuleBasedStateMachine):
             self.refused_rightly(reserved)
             return
         except StateLost:
+            self.lost_rightly()
             return
         except Unavailable:
             self.unsure += reserved
             return
         self.spent += used
         self.unsure += reserved - used
-        with contextlib.suppress(Unavailable, StateLost):
+        with self.told():
             reservation.settle(used)
             self.unsure -= reserved - used
+
+    @rule(number=_workers)
+    def append(self, number: int) -> None:
+        state = self.joined(number)
+        if state is None:
+            return
+        line = f"{next(self.lines)}\n".encode()
+        try:
+            state.scratchpad.append("log", line)
+        except Unavailable:
+            self.maybe_appended.append(line)
+        except StateLost:
+            self.lost_rightly()
+        else:
+            self.appended.append(line)
+
+    @rule(number=_workers, is_current=st.booleans())
+    def compare_and_set(self, number: int, is_current: bool) -> None:
+        state = self.joined(number)
+        if state is None or not self.is_version_known:
+            return
+        expected = self.version if is_current else "another"
+        try:
+            version = state.scratchpad.compare_and_set("leader", f"{number}", version=expected)
+        except Unavailable:
+            self.is_version_known = not is_current
+        except StateLost:
+            self.lost_rightly()
+        else:
+            self.set_rightly(version, is_current)
+            self.version = version or self.version
+
+    def set_rightly(self, version: str | None, is_current: bool) -> None:
+        assert (version is not None) is is_current, "set, or refused, by another version"
 
     @rule(number=_workers, losses=_losses)
     def lose_packets(self, number: int, losses: list[str]) -> None:
@@ -183,7 +239,7 @@ class Coordinated(RuleBasedStateMachine):
         """And another starts in its place. The dead do nothing more, so what they held is free."""
         self.workers[number] = Worker(self.place)
 
-    @rule(part=st.sampled_from([0.05, 0.15, 0.5, 0.8]))
+    @rule(part=st.sampled_from([0.05, 0.15, 0.5, 0.65, 0.8]))
     def pass_time(self, part: float) -> None:
         self.place.pass_time(part * TTL_S)
 
@@ -197,6 +253,9 @@ class Coordinated(RuleBasedStateMachine):
     def lose_the_state(self, number: int) -> None:
         """And one who knows what was spent reopens it."""
         self.server.flush()
+        self.is_lost = True
+        self.appended, self.maybe_appended = [], []
+        self.version, self.is_version_known = None, True
         worker = self.workers[number]
         with contextlib.suppress(Unavailable):
             worker.state = worker.coordinator.reopen(
@@ -204,6 +263,7 @@ class Coordinated(RuleBasedStateMachine):
                 spent={"cost": min(_LIMIT, self.spent + self.unsure)},
                 fence=self.highest_granted,
             )
+            self.is_lost = False
             self.spent, self.unsure = min(_LIMIT, self.spent + self.unsure), 0
             for other in self.workers:
                 other.state = worker.state if other is worker else None
@@ -222,8 +282,14 @@ class Coordinated(RuleBasedStateMachine):
         """What was counted is what the workers know, and nothing is off by a unit."""
         checker = self.place.coordinator()
         with contextlib.suppress(CoordinationError):
-            counted = checker.join(self.run_id).budget("cost", _LIMIT).spent()
+            state = checker.join(self.run_id)
+            counted = state.budget("cost", _LIMIT).spent()
             assert self.spent <= counted <= self.spent + self.unsure
+            log = state.scratchpad.get("log")
+            lines = [] if log is None else log.data.splitlines(keepends=True)
+            assert len(set(lines)) == len(lines), "appended twice"
+            assert set(self.appended) <= set(lines)
+            assert set(lines) <= {*self.appended, *self.maybe_appended}
 
 
 @pytest.fixture(scope="module")

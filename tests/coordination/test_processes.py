@@ -69,11 +69,11 @@ def test_no_thread_is_left_that_has_nothing_to_say(server: Server) -> None:
 
 def test_who_opens_a_run_says_how_often_hearts_beat(server: Server) -> None:
     run_id = new_run_id()
-    with Coordinator(tenant_id="acme", url=server.url, ttl_s=1.0) as opener:
+    with Coordinator(tenant_id="acme", url=server.url, ttl_s=3.0) as opener:
         opener.open(run_id)
     joiner = Coordinator(tenant_id="acme", url=server.url, ttl_s=300.0)
     with joiner, joiner.join(run_id).lease("index") as lease:
-        threading.Event().wait(1.5)
+        threading.Event().wait(4.0)
         lease.check()
 
 

@@ -48,16 +48,16 @@ def test_a_reason_says_something(place: Place, coordinator: Coordinator, reason:
 
 
 def test_in_the_background_hearts_beat_by_themselves(server: Server) -> None:
-    """On the real clock, with the shortest time to live: what is held outlives it by far."""
-    with Coordinator(tenant_id="acme", url=server.url, ttl_s=1.0) as coordinator:
+    """On the real clock, with a short time to live: what is held outlives it by far."""
+    with Coordinator(tenant_id="acme", url=server.url, ttl_s=3.0) as coordinator:
         run_id = new_run_id()
         with coordinator.open(run_id) as state, coordinator.join(run_id) as other:
             state.heartbeat("planner")
             with state.lease("index") as lease:
                 other.cancel("enough")
                 deadline = threading.Event()
-                deadline.wait(2.0)
+                deadline.wait(4.0)
                 assert lease.held
-                assert other.workers()["planner"] < 1.0
+                assert other.workers()["planner"] < 3.0
                 with pytest.raises(Cancelled):
                     state.raise_if_cancelled()

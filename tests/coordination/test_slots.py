@@ -113,7 +113,7 @@ def test_waiting_asks_again_until_it_has_waited_enough(
     place.clock.on_sleep = sleep
     with a.lease("index"), pytest.raises(Busy):
         b.lease("index", wait_s=5).acquire()
-    assert 5 <= sum(waited) < 6
+    assert 4.5 < sum(waited) < 6  # time also goes on by itself
     assert max(waited) <= 0.5
 
 
