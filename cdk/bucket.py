@@ -19,13 +19,14 @@ def private_bucket(  # noqa: PLR0913 - each by its name
     *,
     versioned: bool,
     key: kms.IKey | None = None,
+    lockable: bool = False,
     locked_for: Duration | None = None,
     tiers: Sequence[s3.Transition] = (),
 ) -> s3.Bucket:
     """An encrypted bucket that only the account's own roles reach, emptied as its objects age.
 
     Without `expire_after` they stay. `key` encrypts instead of S3's own. For `locked_for` after it
-    was put, nobody at all can delete a version.
+    was put, nobody at all can delete a version; that may be said later of a `lockable` bucket.
     """
     bucket = s3.Bucket(
         scope,
@@ -35,7 +36,7 @@ def private_bucket(  # noqa: PLR0913 - each by its name
         encryption_key=key,
         # One request to KMS for many objects.
         bucket_key_enabled=True if key else None,
-        object_lock_enabled=True if locked_for else None,
+        object_lock_enabled=True if lockable else None,
         object_lock_default_retention=(
             s3.ObjectLockRetention.compliance(locked_for) if locked_for else None
         ),

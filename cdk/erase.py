@@ -78,8 +78,8 @@ def add_erase(  # noqa: PLR0913 - each by its name
     _allow_erasing(erase, data.bucket, keys.RUN_OBJECTS, keys.INBOX)
     if lake:
         _allow_erasing(erase, lake.bucket, keys.LAKE_OBJECTS)
-        if settings.lake and settings.lake.object_lock_days:
-            erase.allow_objects(lake.bucket, keys.LAKE_OBJECTS, "s3:GetObjectRetention")
+        # Also where there is no lock now: there may have been one.
+        erase.allow_objects(lake.bucket, keys.LAKE_OBJECTS, "s3:GetObjectRetention")
     erase.allow("sqs:SendMessage", on=erasures.queue_arn)
     deliver_messages(erasures, erase, batch_size=1, max_concurrency=_RUNS_AT_ONCE)
     return erase

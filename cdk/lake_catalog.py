@@ -117,6 +117,7 @@ class LakeCatalog(Construct):
             "Workgroup",
             name=f"{settings.prefix}-lake",
             description=f"runtally {settings.stage}: queries of the lake",
+            recursive_delete_option=True,  # with what was asked, or the stack could not go
             work_group_configuration=workgroup.WorkGroupConfigurationProperty(
                 enforce_work_group_configuration=True,
                 bytes_scanned_cutoff_per_query=lake.athena_scan_limit_gb * _GB,

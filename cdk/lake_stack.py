@@ -82,6 +82,7 @@ class LakeStack(Stack):
             Duration.days(kept_days),
             versioned=True,
             key=key,
+            lockable=True,  # whether a bucket can be is settled when it is made
             locked_for=Duration.days(locked) if locked else None,
             tiers=[
                 s3.Transition(storage_class=tier, transition_after=Duration.days(days))

@@ -153,6 +153,12 @@ class StageSettings:
             raise ValueError(
                 "lake is for stages on AWS: of the local one, `runtally export` makes the files"
             )
+        if self.lake:
+            kept_days = max(self.retention_days, self.lake.object_lock_days)
+            for name in ("infrequent_after_days", "archive_after_days"):
+                days = getattr(self.lake, name)
+                if days is not None and days >= kept_days:
+                    raise ValueError(f"{name} is {days}: files are kept for {kept_days} days")
 
     @property
     def api_bundle(self) -> Literal["api", "redacting-api"]:

@@ -1,6 +1,7 @@
 """A lake on S3 brought to this machine: what is new, object by object, and nothing twice."""
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 _AT_ONCE: Final = 10
 """As many as botocore keeps connections for."""
 _SUFFIX: Final = ".parquet"
+_FILE: Final = re.compile(r"[a-z]+/tenant_id=[^/]+/day=[0-9-]{10}/[^/]+\.parquet")
+"""What a lake holds: no other name becomes a path here, whoever owns the bucket."""
+_ROUNDS: Final = 3
 
 
 class Scope(NamedTuple):
@@ -47,7 +51,7 @@ class LakeUrl:
         """Raises LocalStageError."""
         scheme, _, rest = text.partition("://")
         bucket, _, prefix = rest.partition("/")
-        if scheme != "s3" or not bucket:
+        if scheme != "s3" or not bucket or ".." in rest.split("/"):
             failed = f"{text} is no address of a lake."
             raise LocalStageError(failed, "Write s3://BUCKET/lake/, or name a folder with `--in`.")
         return cls(bucket, f"{prefix.rstrip('/')}/" if prefix.strip("/") else "")
@@ -67,20 +71,31 @@ def bring(s3: "S3Client", url: LakeUrl, scope: Scope, cache: Path) -> Path:
     ETag stays; what is no longer in the lake is removed.
     """
     folder = cache / url.bucket / url.prefix
+    for _ in range(_ROUNDS):
+        if _brought(s3, url, scope, folder):
+            return folder
+    failed = f"Files of {url.bucket} are replaced faster than they can be read."
+    raise LocalStageError(failed, "Ask again in a minute.")
+
+
+def _brought(s3: "S3Client", url: LakeUrl, scope: Scope, folder: Path) -> bool:
+    """Whether it has all that was listed, and nothing else of the scope."""
     listed = [each for table in lake.TABLES for each in _listed(s3, url, table, scope)]
     wanted = {each.name for each in listed}
-    for there in _there(folder, scope) - wanted:
-        (folder / there).unlink(missing_ok=True)
     missing = [each for each in listed if not (folder / each.name).exists()]
     with bar() as progress, ThreadPoolExecutor(_AT_ONCE) as pool:
         task = progress.add_task("objects", total=len(missing))
         try:
-            for _ in pool.map(lambda each: _bring_one(s3, url, each, folder), missing):
+            whole = True
+            for is_there in pool.map(lambda each: _bring_one(s3, url, each, folder), missing):
+                whole = whole and is_there
                 progress.advance(task)
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    return folder
+    for there in _there(folder, scope) - wanted:
+        (folder / there).unlink(missing_ok=True)
+    return whole
 
 
 def _listed(s3: "S3Client", url: LakeUrl, table: Table, scope: Scope) -> Iterator[_Listed]:
@@ -90,7 +105,7 @@ def _listed(s3: "S3Client", url: LakeUrl, table: Table, scope: Scope) -> Iterato
         page = s3.list_objects_v2(**request)
         for each in page.get("Contents", ()):
             name = each["Key"].removeprefix(url.prefix)
-            if name.endswith(_SUFFIX) and scope.has_day(_day_of(name)):
+            if _FILE.fullmatch(name) and scope.has_day(_day_of(name)):
                 etag = each["ETag"].strip('"')
                 yield _Listed(each["Key"], f"{name.removesuffix(_SUFFIX)}~{etag}{_SUFFIX}")
         if not page.get("IsTruncated"):
@@ -109,8 +124,8 @@ def _there(folder: Path, scope: Scope) -> set[str]:
     return {str(path) for path in found if scope.has_day(_day_of(str(path)))}
 
 
-def _bring_one(s3: "S3Client", url: LakeUrl, listed: _Listed, folder: Path) -> None:
-    """What was replaced or deleted since it was listed is left to the next time."""
+def _bring_one(s3: "S3Client", url: LakeUrl, listed: _Listed, folder: Path) -> bool:
+    """False when it was replaced or deleted since it was listed."""
     place = folder / listed.name
     place.parent.mkdir(parents=True, exist_ok=True)
     etag = place.stem.rpartition("~")[2]
@@ -123,5 +138,7 @@ def _bring_one(s3: "S3Client", url: LakeUrl, listed: _Listed, folder: Path) -> N
     except ClientError as error:
         if error.response["Error"]["Code"] not in {"NoSuchKey", "PreconditionFailed"}:
             raise
+        return False
     finally:
         unfinished.unlink(missing_ok=True)
+    return True

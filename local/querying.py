@@ -16,10 +16,12 @@ from local.lake_cache import Scope
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-_READ: Final = (
-    "union_by_name = true, hive_partitioning = true,"
-    " hive_types = {'tenant_id': 'VARCHAR', 'day': 'VARCHAR'}"
+_READ: Final = "union_by_name = true"
+_BY_FOLDER: Final = (
+    "hive_partitioning = true, hive_types = {'tenant_id': 'VARCHAR', 'day': 'VARCHAR'}"
 )
+"""Files out of scope are not opened. Below a folder that is named after a column, that name would
+count: there each file speaks for itself."""
 _ROWS_AT_ONCE: Final = 1_000
 _ONE_SELECT: Final = "Only a single SELECT can be asked: nothing here is changed by asking."
 
@@ -50,6 +52,8 @@ def asked(sql: str, folder: Path, scope: Scope) -> Iterator[Answer]:
             statements = duckdb.extract_statements(sql)
             if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
                 raise LocalStageError(_ONE_SELECT, "`runtally query --list` has examples.")
+            # A COPY or INSERT may stand in a WITH, and nothing that writes below a SELECT.
+            database.execute(f"EXPLAIN SELECT * FROM ({statements[0].query.rstrip('; ')}\n)")  # noqa: S608 - theirs
             database.execute(statements[0])
             described = [(each[0], str(each[1])) for each in database.description or ()]
             yield Answer(described, _rows(database))
@@ -66,7 +70,10 @@ def _view(table: Table, folder: Path, scope: Scope) -> str:
     rows = f"SELECT {typed} WHERE false"
     if next(files.glob("*/*/*.parquet"), None) is not None:
         matching = f"{glob.escape(str(files.absolute()))}/*/*/*.parquet"
-        read = f"read_parquet({_text(matching)}, {_READ})"
+        columns = {column.name for column in table.columns}
+        above = {part.partition("=")[0] for part in files.absolute().parts if "=" in part}
+        how = "hive_partitioning = false" if above & columns else _BY_FOLDER
+        read = f"read_parquet({_text(matching)}, {_READ}, {how})"
         rows += f" UNION ALL BY NAME SELECT * FROM {read}"  # noqa: S608 - our own literals
     limits = (
         ("tenant_id =", scope.tenant_id),

@@ -36,7 +36,10 @@ def write_parquet(table: Table, rows: Iterable[Row], file: Path) -> int:
         try:
             with _database().cursor() as database:
                 lines = database.read_json(
-                    glob.escape(spooled.name), columns=columns, format="newline_delimited"
+                    glob.escape(spooled.name),
+                    columns=columns,
+                    format="newline_delimited",
+                    hive_partitioning=False,  # a folder's own name may have a `=`
                 )
                 lines.project(selected).write_parquet(
                     str(file), compression="zstd", row_group_size=_ROWS_A_GROUP

@@ -1,6 +1,7 @@
 """The lake's files with all their versions: deleted, and hidden where a lock holds them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import batched, groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -86,7 +87,10 @@ class S3LakeVersions:
                     continue
                 why = refused[each.key]
                 raise Unavailable(f"S3 delete of {each.key}: {why}; its lock: {error}") from error
-            ends[each] = round(answer["Retention"]["RetainUntilDate"].timestamp()) * SECOND
+            until = answer["Retention"]["RetainUntilDate"]
+            if until <= datetime.now(UTC):
+                raise Unavailable(f"S3 delete of {each.key}: {refused[each.key]}; its lock is over")
+            ends[each] = round(until.timestamp()) * SECOND
         return ends
 
     def _versions_below(self, prefix: str) -> Iterator[_Version]:

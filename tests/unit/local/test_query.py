@@ -95,6 +95,18 @@ def test_rows_can_be_narrowed_to_a_tenant_and_days(
     assert ids(ask(terminal, IDS, "--in", str(folder), *arguments)) == expected
 
 
+def test_a_folder_may_be_named_like_a_partition(
+    terminal: Terminal, folder: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "day=2020-01-01" / "run_id=zz" / "tenant_id=zz"
+    terminal("export", "--into", str(place), "--tenant", "acme")
+    sql = "SELECT tenant_id, day, run_id FROM runs"
+    there = ask(terminal, f"{sql} ORDER BY ALL", "--in", str(place))
+    expected = f"{sql} WHERE tenant_id = 'acme' ORDER BY ALL"
+    assert there == ask(terminal, expected, "--in", str(folder))
+    assert ids(there) == ["run-2", "run-1"]
+
+
 def test_an_empty_lake_has_tables_with_all_columns(
     terminal: Terminal, folder: Path, tmp_path: Path
 ) -> None:
@@ -203,6 +215,8 @@ def test_text_of_others_is_no_markup(terminal: Terminal, folder: Path) -> None:
         "COPY runs TO '{elsewhere}/out.csv'",
         "EXPLAIN ANALYZE COPY runs TO '{folder}/out.csv'",
         "SELECT 1; COPY runs TO '{folder}/out.csv'",
+        "WITH x AS (COPY runs TO '{folder}/out.csv') SELECT 1",
+        "WITH x AS (COPY runs TO '{folder}/out.csv') SELECT * FROM x -- ",
         "EXPORT DATABASE '{folder}/out'",
         "ATTACH '{folder}/out.db'",
         "ATTACH '{elsewhere}/out.db'",
@@ -354,8 +368,8 @@ def test_only_the_partitions_that_are_asked_for_are_brought(
     assert gets(terminal) == 3
 
 
-def test_an_object_that_is_replaced_or_deleted_meanwhile_is_left_to_the_next_time(
-    terminal: Terminal, folder: Path
+def test_an_object_that_is_replaced_or_deleted_meanwhile_is_listed_again(
+    terminal: Terminal, folder: Path, tmp_path: Path
 ) -> None:
     put(terminal, folder)
     (one,) = (
@@ -364,18 +378,31 @@ def test_an_object_that_is_replaced_or_deleted_meanwhile_is_left_to_the_next_tim
     (two,) = (
         key for key in terminal.memory.s3.objects if key.startswith("lake/runs") and "run-2" in key
     )
-    content = terminal.memory.s3.objects[one]
+    newer = tmp_path / "newer.parquet"
+    duckdb.read_parquet(str(folder / one.removeprefix("lake/"))).write_parquet(
+        str(newer), compression="gzip"
+    )
 
     def meanwhile(call: str, when: str) -> None:
         if call == "s3.get_object":
             terminal.memory.calls.hook = lambda *_: None
-            terminal.memory.s3.objects[one] = b"newer"
+            terminal.memory.s3.objects[one] = newer.read_bytes()
             del terminal.memory.s3.objects[two]
 
     terminal.memory.calls.hook = meanwhile
-    assert ids(ask(terminal, IDS, *AT)) == ["run-1"]
-    terminal.memory.s3.objects[one] = content
     assert ids(ask(terminal, IDS, *AT)) == ["run-1", "007"]
+
+
+def test_no_name_of_an_object_leads_out_of_the_cache(
+    terminal: Terminal, folder: Path, tmp_path: Path
+) -> None:
+    put(terminal, folder)
+    below = "lake/runs/tenant_id=a/day=2026-11-29/"
+    for name in ("../../../../../evil", "x/../../../../../../evil", "a/b"):
+        terminal.memory.s3.objects[f"{below}{name}.parquet"] = b"evil"
+    terminal.memory.s3.objects["lake/runs/tenant_id=a/day=../../../evil/x.parquet"] = b"evil"
+    assert len(ids(ask(terminal, IDS, *AT))) == 3
+    assert not list(tmp_path.rglob("*evil*"))
 
 
 def test_the_lake_of_a_stage_is_found_by_its_output(terminal: Terminal, folder: Path) -> None:
