@@ -4,7 +4,7 @@ The defaults delete a batch of which a part failed, and retry a poisoned stream 
 is gone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import jsii
@@ -72,23 +72,15 @@ def deliver_stream(table: dynamodb.TableV2, to: Function, failed_batches: s3.Buc
     After ten retries, or twelve of the stream's twenty-four hours, the records of a failed batch
     are kept in `failed_batches`.
     """
-    stream_arn = _readable_stream(table, to)
     to.allow_objects(failed_batches, "", "s3:PutObject")
     to.allow("s3:ListBucket", on=failed_batches.bucket_arn)  # Lambda asks for it with a destination
-    to.function.add_event_source_mapping(
-        "Stream",
-        event_source_arn=stream_arn,
-        starting_position=lambda_.StartingPosition.TRIM_HORIZON,
+    _map_stream(
+        table,
+        to,
         batch_size=1000,
-        max_batching_window=Duration.seconds(1),
-        # More keep order per item only; the watermarks on TOTALS stand on order per partition key.
-        parallelization_factor=1,
-        bisect_batch_on_error=True,
-        retry_attempts=10,
-        max_record_age=Duration.hours(12),
-        report_batch_item_failures=True,
-        filters=[lambda_.FilterCriteria.filter(dict(pattern)) for pattern in STREAM_FILTERS],
-        on_failure=_Destination(failed_batches.bucket_arn),
+        window=Duration.seconds(1),
+        patterns=STREAM_FILTERS,
+        given_up_to=failed_batches.bucket_arn,
     )
 
 
@@ -96,21 +88,40 @@ def deliver_ended_runs(table: dynamodb.TableV2, to: Function, given_up: sqs.Queu
     """As a second reader of the stream, of the two that it takes; many at once, since what comes
     together about a run is worked on once. Of a failed batch, `given_up` gets the place in the
     stream, past which it goes on."""
-    stream_arn = _readable_stream(table, to)
     to.allow("sqs:SendMessage", on=given_up.queue_arn)
+    _map_stream(
+        table,
+        to,
+        batch_size=100,
+        window=Duration.seconds(30),
+        patterns=ENDED_RUNS,
+        given_up_to=given_up.queue_arn,
+    )
+
+
+def _map_stream(  # noqa: PLR0913 - each by its name
+    table: dynamodb.TableV2,
+    to: Function,
+    *,
+    batch_size: int,
+    window: Duration,
+    patterns: Iterable[Mapping[str, object]],
+    given_up_to: str,
+) -> None:
     to.function.add_event_source_mapping(
         "Stream",
-        event_source_arn=stream_arn,
+        event_source_arn=_readable_stream(table, to),
         starting_position=lambda_.StartingPosition.TRIM_HORIZON,
-        batch_size=100,
-        max_batching_window=Duration.seconds(30),
+        batch_size=batch_size,
+        max_batching_window=window,
+        # More keep order per item only; the watermarks on TOTALS stand on order per partition key.
         parallelization_factor=1,
         bisect_batch_on_error=True,
         retry_attempts=10,
         max_record_age=Duration.hours(12),
         report_batch_item_failures=True,
-        filters=[lambda_.FilterCriteria.filter(dict(pattern)) for pattern in ENDED_RUNS],
-        on_failure=_Destination(given_up.queue_arn),
+        filters=[lambda_.FilterCriteria.filter(dict(pattern)) for pattern in patterns],
+        on_failure=_Destination(given_up_to),
     )
 
 

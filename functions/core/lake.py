@@ -44,6 +44,12 @@ _RUN: Final = (
     Column("run_id", "VARCHAR", "unique within the tenant"),
     Column("pipeline", "VARCHAR", "what the run is a run of"),
 )
+_TIMES: Final = (
+    Column("started_at", "TIMESTAMP", ""),
+    Column("ended_at", "TIMESTAMP", ""),
+    Column("started_ns", "BIGINT", "nanoseconds since 1970"),
+    Column("ended_ns", "BIGINT", ""),
+)
 _TOKENS: Final = (
     Column("input_tokens", "BIGINT", ""),
     Column("output_tokens", "BIGINT", ""),
@@ -57,10 +63,7 @@ RUNS: Final = Table(
     (
         *_RUN,
         Column("status", "VARCHAR", "succeeded, failed, cancelled"),
-        Column("started_at", "TIMESTAMP", ""),
-        Column("ended_at", "TIMESTAMP", ""),
-        Column("started_ns", "BIGINT", "nanoseconds since 1970"),
-        Column("ended_ns", "BIGINT", ""),
+        *_TIMES,
         Column("session_id", "VARCHAR", ""),
         Column("attributes", "VARCHAR", "JSON"),
         Column("error", "VARCHAR", ""),
@@ -90,10 +93,7 @@ CALLS: Final = Table(
         Column("model", "VARCHAR", ""),
         Column("provider", "VARCHAR", ""),
         Column("session_id", "VARCHAR", ""),
-        Column("started_at", "TIMESTAMP", ""),
-        Column("ended_at", "TIMESTAMP", ""),
-        Column("started_ns", "BIGINT", "nanoseconds since 1970"),
-        Column("ended_ns", "BIGINT", ""),
+        *_TIMES,
         Column("duration_ms", "DOUBLE", "never negative"),
         Column("cost_usd", "DECIMAL(38,18)", "as sent, else by list prices; NULL: not known"),
         Column("price_table", "VARCHAR", "by whose list prices, where nobody sent the cost"),

@@ -15,6 +15,16 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def stepping_server() -> Iterator[Server]:
+    """One whose clock can be stepped."""
+    program = next((program for program in programs() if program.steps_clock), None)
+    if program is None:
+        pytest.skip("libfaketime is not installed: scripts/valkey brings it where it may")
+    with Server(program) as server:
+        yield server
+
+
 @pytest.fixture
 def place(server: Server) -> Place:
     """Coordinators of as many processes as a test wants, on one virtual time."""

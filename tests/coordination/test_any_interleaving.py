@@ -25,7 +25,7 @@ from runtally.coordination import (
     StateLost,
     Unavailable,
 )
-from tests.coordination.server import Server, programs
+from tests.coordination.server import Server
 from tests.coordination.virtual import TTL_S, Network, Place, new_run_id
 
 _WORKERS: Final = 4
@@ -293,12 +293,8 @@ class Coordinated(RuleBasedStateMachine):
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    program = next((program for program in programs() if program.steps_clock), None)
-    if program is None:
-        pytest.skip("libfaketime is not installed: scripts/valkey brings it where it may")
-    with Server(program) as server:
-        yield server
+def server(stepping_server: Server) -> Server:
+    return stepping_server
 
 
 def test_any_interleaving(server: Server) -> None:

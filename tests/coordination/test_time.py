@@ -3,24 +3,20 @@
 Needs libfaketime, and a server that starts under it: the Valkey that comes with the project does.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from runtally.coordination import Busy, Coordinator, NotHeld, RunState
-from tests.coordination.server import Server, programs
+from tests.coordination.server import Server
 from tests.coordination.virtual import TTL_S, Place
 
 Process = Callable[[], Coordinator]
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    program = next((program for program in programs() if program.steps_clock), None)
-    if program is None:
-        pytest.skip("libfaketime is not installed: scripts/valkey brings it where it may")
-    with Server(program) as server:
-        yield server
+def server(stepping_server: Server) -> Server:
+    return stepping_server
 
 
 def test_slots_of_the_dead_come_back(workers: list[RunState], place: Place) -> None:

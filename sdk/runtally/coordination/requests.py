@@ -165,8 +165,7 @@ def acquire(place: str, token: str, size: int) -> Request[int | None]:
     """The fencing number of the slot, None when all are taken. `place` is a kind and a name."""
 
     def read(says: Says) -> int | None:
-        if says[0] == b"differs":
-            raise LimitsDiffer(place.partition(":")[2], size, int(says[1]))
+        _refuse_other_limit(place.partition(":")[2], size, says)
         return None if says[0] == b"busy" else int(says[1])
 
     return Request("acquire", (place, token, str(size)), read)
@@ -202,8 +201,7 @@ def spend(name: str, limit: int, units: int, reservation: str = "") -> Request[i
     """How many units are left."""
 
     def read(says: Says) -> int:
-        if says[0] == b"differs":
-            raise LimitsDiffer(name, limit, int(says[1]))
+        _refuse_other_limit(name, limit, says)
         if says[0] == b"exceeded":
             raise BudgetExceeded(name, units, int(says[1]))
         return int(says[1])
@@ -218,8 +216,7 @@ def settle(name: str, reservation: str, units: int) -> Request[None]:
 
 def spent(name: str, limit: int) -> Request[int]:
     def read(says: Says) -> int:
-        if says[0] == b"differs":
-            raise LimitsDiffer(name, limit, int(says[1]))
+        _refuse_other_limit(name, limit, says)
         return int(says[1])
 
     return Request("balance", (name, str(limit)), read, once=False)
@@ -274,6 +271,11 @@ def append(name: str, data: str | bytes) -> Request[int]:
 
 def delete(name: str) -> Request[None]:
     return Request("delete", (name,), lambda _: None)
+
+
+def _refuse_other_limit(name: str, mine: int, says: Says) -> None:
+    if says[0] == b"differs":
+        raise LimitsDiffer(name, mine, int(says[1]))
 
 
 def _bytes(name: str, data: str | bytes) -> bytes:
