@@ -86,8 +86,9 @@ def deliver_stream(table: dynamodb.TableV2, to: Function, failed_batches: s3.Buc
 
 def deliver_ended_runs(table: dynamodb.TableV2, to: Function, given_up: sqs.Queue) -> None:
     """As a second reader of the stream, of the two that it takes; many at once, since what comes
-    together about a run is worked on once. Of a failed batch, `given_up` gets the place in the
-    stream, past which it goes on."""
+    together about a run is worked on once; one batch of a shard at a time, or a run's end and its
+    summary would be worked on apart. Of a failed batch, `given_up` gets the place in the stream,
+    past which it goes on."""
     to.allow("sqs:SendMessage", on=given_up.queue_arn)
     _map_stream(
         table,

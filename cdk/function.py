@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from aws_cdk import Duration
+from aws_cdk import Duration, Size
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
@@ -27,6 +27,8 @@ class Entry:
     timeout: Duration
     memory_mb: int
     environment: Mapping[str, str]
+    disk_mb: int | None = None
+    """Of /tmp; Lambda's own are 512, and cost nothing."""
 
 
 class Function(Construct):
@@ -60,6 +62,7 @@ class Function(Construct):
             handler=entry.handler,
             timeout=entry.timeout,
             memory_size=entry.memory_mb,
+            ephemeral_storage_size=Size.mebibytes(entry.disk_mb) if entry.disk_mb else None,
             role=self._role,
             log_group=log_group,
             logging_format=lambda_.LoggingFormat.JSON,

@@ -6,6 +6,7 @@ from typing import Final
 from aws_cdk import Aws, Duration
 from aws_cdk import aws_athena as athena
 from aws_cdk import aws_glue as glue
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
@@ -50,7 +51,12 @@ class LakeCatalog(Construct):
         )
         for table in TABLES:
             self._add_table(table, database, bucket)
-        workgroup = self._add_workgroup(settings, lake, bucket)
+        # Of its own: where files are locked, results would be, too.
+        results = private_bucket(
+            self, "Results", settings, RESULTS_KEPT, versioned=False, key=bucket.encryption_key
+        )
+        answers = f"s3://{results.bucket_name}/athena/"
+        workgroup = self._add_workgroup(settings, lake, answers, bucket.encryption_key)
         for each in SAVED:
             athena.CfnNamedQuery(
                 self,
@@ -61,7 +67,11 @@ class LakeCatalog(Construct):
                 query_string=each.text,
                 work_group=workgroup.ref,
             )
-        self.outputs = {"LakeDatabase": name, "LakeWorkgroup": workgroup.name}
+        self.outputs = {
+            "LakeDatabase": name,
+            "LakeWorkgroup": workgroup.name,
+            "LakeResults": answers,
+        }
 
     def _add_table(self, table: Table, database: glue.CfnDatabase, bucket: s3.Bucket) -> None:
         location = f"s3://{bucket.bucket_name}/{keys.LAKE_OBJECTS}{table.name}/"
@@ -104,13 +114,8 @@ class LakeCatalog(Construct):
         )
 
     def _add_workgroup(
-        self, settings: StageSettings, lake: LakeSettings, bucket: s3.Bucket
+        self, settings: StageSettings, lake: LakeSettings, answers: str, key: kms.IKey | None
     ) -> athena.CfnWorkGroup:
-        """Results have a bucket of their own: where files are locked, they would be, too."""
-        results = private_bucket(
-            self, "Results", settings, RESULTS_KEPT, versioned=False, key=bucket.encryption_key
-        )
-        key = bucket.encryption_key
         workgroup = athena.CfnWorkGroup
         return workgroup(
             self,
@@ -126,7 +131,7 @@ class LakeCatalog(Construct):
                     selected_engine_version="Athena engine version 3"
                 ),
                 result_configuration=workgroup.ResultConfigurationProperty(
-                    output_location=f"s3://{results.bucket_name}/athena/",
+                    output_location=answers,
                     expected_bucket_owner=Aws.ACCOUNT_ID,
                     encryption_configuration=workgroup.EncryptionConfigurationProperty(
                         encryption_option="SSE_KMS" if key else "SSE_S3",

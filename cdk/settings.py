@@ -24,8 +24,8 @@ _CACHE_GB: Final = range(1, 5_001)
 _CACHE_ECPU: Final = range(1_000, 15_000_001)
 """A second: ElastiCache's own bounds, as those of subnets and gigabytes."""
 
-_LOCK_DAYS: Final = range(36_501)
-"""S3 takes a hundred years at most."""
+_MOST_DAYS: Final = 36_500
+"""S3 locks for a hundred years at most."""
 _FIRST_TIER_DAYS: Final = 30
 """The least that an object is in S3's first tier, and is billed for in the next."""
 _SCANNED_GB: Final = range(1, 10_001)
@@ -74,14 +74,16 @@ class CoordinationSettings:
 class LakeSettings:
     """A lake of ended runs as Parquet, and Athena to ask it; on AWS alone.
 
-    For `object_lock_days` after it is written nobody can delete a file's version, not even the
-    account itself (S3 Object Lock in compliance mode): there is no way back, nor to fewer days for
-    what is written. `infrequent_after_days` and `archive_after_days` move files to S3's tiers
+    For `retention_days` after it was last written a file is kept, as long as the run itself or
+    longer. For `object_lock_days` after it is written nobody can delete a file's version, not even
+    the account itself (S3 Object Lock in compliance mode): there is no way back, nor to fewer days
+    for what is written. `infrequent_after_days` and `archive_after_days` move files to S3's tiers
     Standard-IA and Glacier Instant Retrieval; S3 leaves those below 128 KB where they are.
     `own_key` encrypts by a key of the account instead of S3's, $1 a month. A query may scan
     `athena_scan_limit_gb`. Raises ValueError for a number that cannot be one.
     """
 
+    retention_days: int
     object_lock_days: int = 0
     infrequent_after_days: int | None = None
     archive_after_days: int | None = None
@@ -89,14 +91,22 @@ class LakeSettings:
     athena_scan_limit_gb: int = 10
 
     def __post_init__(self) -> None:
-        _require("object_lock_days", self.object_lock_days, _LOCK_DAYS)
+        _require("retention_days", self.retention_days, range(1, _MOST_DAYS + 1))
+        _require("object_lock_days", self.object_lock_days, range(_MOST_DAYS + 1))
         _require("athena_scan_limit_gb", self.athena_scan_limit_gb, _SCANNED_GB)
         earliest = _FIRST_TIER_DAYS
         for name in ("infrequent_after_days", "archive_after_days"):
             days: int | None = getattr(self, name)
             if days is not None:
-                _require(name, days, range(earliest, _LOCK_DAYS.stop))
+                _require(name, days, range(earliest, _MOST_DAYS + 1))
                 earliest = days + _FIRST_TIER_DAYS
+                self._require_kept(name, days + 1)
+        self._require_kept("object_lock_days", self.object_lock_days)
+
+    def _require_kept(self, name: str, days: int) -> None:
+        if days > self.retention_days:
+            given = getattr(self, name)
+            raise ValueError(f"{name} is {given}: files are kept for {self.retention_days} days")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +163,11 @@ class StageSettings:
             raise ValueError(
                 "lake is for stages on AWS: of the local one, `runtally export` makes the files"
             )
-        if self.lake:
-            kept_days = max(self.retention_days, self.lake.object_lock_days)
-            for name in ("infrequent_after_days", "archive_after_days"):
-                days = getattr(self.lake, name)
-                if days is not None and days >= kept_days:
-                    raise ValueError(f"{name} is {days}: files are kept for {kept_days} days")
+        if self.lake and self.lake.retention_days < self.retention_days:
+            raise ValueError(
+                f"the lake's retention_days is {self.lake.retention_days}:"
+                f" runs themselves are kept for {self.retention_days} days"
+            )
 
     @property
     def api_bundle(self) -> Literal["api", "redacting-api"]:

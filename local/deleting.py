@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Annotated, Final
 
@@ -13,6 +13,7 @@ from rich.table import Table
 
 from functions.adapters.dynamodb import DynamoDBTable
 from functions.adapters.dynamodb_deletions import DynamoDBTombstones
+from functions.adapters.dynamodb_lake import DynamoDBLakeNotes
 from functions.adapters.dynamodb_tenant_deletion import DynamoDBTenantData
 from functions.adapters.s3_lake_versions import S3LakeVersions
 from functions.adapters.s3_versions import S3Versions
@@ -20,6 +21,7 @@ from functions.adapters.sqs import SqsErasures
 from functions.api import shapes
 from functions.core import times
 from functions.core.errors import Rejected
+from functions.core.lake_ports import Lake
 from functions.core.tenant_deletion import SEGMENTS, DeleteTenant, TenantErasure
 from local import moments
 from local.commands import LocalStageError
@@ -120,7 +122,7 @@ def delete_tenant(  # noqa: PLR0913 - one an option
     if not yes:
         raise LocalStageError(f"This deletes all that the tenant {tenant} has.", _UNASKED)
     with at.connected(connect) as stage, ThreadPoolExecutor(SEGMENTS) as pool:
-        deletion = _deletion_on(stage, clock, pool.map)
+        deletion = _deletion_on(stage, clock, pool)
         with console.status(f"deleting {tenant}") as status:
 
             def told(erasure: TenantErasure) -> None:
@@ -159,10 +161,12 @@ def _repeated(
     return whole
 
 
-def _deletion_on(
-    stage: Stage, clock: Clock, spread: Callable[[Callable[[int], int], range], object]
-) -> DeleteTenant:
+def _deletion_on(stage: Stage, clock: Clock, pool: Executor) -> DeleteTenant:
     table = DynamoDBTable(stage.dynamodb, stage.table_name)
+    lake = None
+    if stage.lake_bucket:
+        objects = S3LakeVersions(stage.s3, stage.lake_bucket, pool.map)
+        lake = Lake(DynamoDBLakeNotes(table), objects)
     return DeleteTenant(
         DynamoDBTenantData(table),
         S3Versions(stage.s3, stage.bucket_name),
@@ -171,8 +175,8 @@ def _deletion_on(
         clock,
         stage.retention_days,
         stage.quiet_s,
-        spread,  # type: ignore[arg-type] # an executor's map takes more than it needs
-        S3LakeVersions(stage.s3, stage.lake_bucket) if stage.lake_bucket else None,
+        pool.map,
+        lake,
     )
 
 

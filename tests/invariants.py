@@ -9,6 +9,7 @@ from functions.core.keys import RunRef
 from functions.core.model import Totals
 from runtally import wire
 from tests.fakes.dynamodb import item_size
+from tests.memory_lake import day_in
 from tests.memory_stage import MemoryStage
 
 _BOOKKEEPING = ("pointer", "stored_at", "at_total", "preview_full")
@@ -58,28 +59,33 @@ def counted_exactly(stage: MemoryStage, run: RunRef, steps: list[wire.Step]) -> 
 def lake_equals_summary(stage: MemoryStage, run: RunRef) -> None:
     """At rest: an ended run is in the lake once, and exactly as its SUMMARY and items say."""
     assert stage.lake
+    files = stage.lake.files_of(run)
     record, summary = stage.item(run, keys.RUN), stage.item(run, keys.SUMMARY)
     if record is None or "deleted_at" in record or "end" not in record:
-        assert stage.lake.files_of(run) == []
+        assert not files, f"lake: files of a run that has none: {files}"
         return
     assert summary is not None
-    (row,) = stage.lake.rows("runs", run)
+    rows = stage.lake.rows("runs", run)
+    assert len(rows) == 1, f"lake: a row of the run in {files}"
+    (row,) = rows
+    assert {day_in(key) for key in files} == {row["day"]}, f"lake: its day is not that of {files}"
     sums = Totals().as_attributes()
-    assert {name: row[name] for name in sums} == {name: summary.get(name, 0) for name in sums}
-    assert (row["status"], row["pipeline"]) == (record["status"], record.get("pipeline", ""))
-    assert (row["started_ns"], row["ended_ns"]) == (record["start"]["at"], record["end"]["at"])
-    days = {key.partition("/day=")[2].partition("/")[0] for key in stage.lake.files_of(run)}
-    assert days == {row["day"]}
+    found = {name: row[name] for name in sums}
+    assert found == {name: summary.get(name, 0) for name in sums}, f"lake: {found} is no SUMMARY"
+    said = (row["status"], row["pipeline"], row["started_ns"], row["ended_ns"])
+    start, end = record["start"], record["end"]
+    is_so = (record["status"], record.get("pipeline", ""), start["at"], end["at"])
+    assert said == is_so, f"lake: {said} for {is_so}"
     calls = stage.lake.rows("calls", run)
     stored = [item["SK"].removeprefix("AGENT#") for item in stage.items_of(run, "AGENT#")]
-    assert sorted(call["step_id"] for call in calls) == sorted(stored)
+    assert sorted(call["step_id"] for call in calls) == sorted(stored), "lake: other calls"
     known = [call["cost_usd"] for call in calls if call["cost_usd"] is not None]
-    assert sum(map(Fraction, known), Fraction(0)) == row["cost_usd_total"]
+    assert sum(map(Fraction, known), Fraction(0)) == row["cost_usd_total"], "lake: costs of calls"
     phases = {phase["phase"]: phase for phase in stage.lake.rows("phases", run)}
-    assert len(phases) == len(summary["phases_summary"])
+    assert len(phases) == len(summary["phases_summary"]), "lake: other phases"
     for entry in summary["phases_summary"]:
         for name in ("calls", "failed", "cost_usd", "input_tokens", "output_tokens"):
-            assert phases[entry["phase"]][name] == entry[name]
+            assert phases[entry["phase"]][name] == entry[name], f"lake: {name} of a phase"
 
 
 def sums_of(steps: list[wire.Step]) -> dict[str, Any]:

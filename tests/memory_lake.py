@@ -3,56 +3,50 @@
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from functions.adapters.settings import LakeSettings
-from functions.core import keys, lake_ports
+from functions.core import keys, lake
 from functions.core.keys import RunRef
 from functions.core.lake import Row, Table
 from tests.fakes.calls import Calls
 from tests.fakes.dynamodb import MemoryDynamoDB
 from tests.fakes.s3 import MemoryS3
 
+KEPT_DAYS = 3_650
+_MONEY = {c.name for t in lake.TABLES for c in t.columns if c.kind.startswith("DECIMAL")}
 ENDED = {"succeeded", "failed", "cancelled"}
 
 
-class PlainFiles:
-    """core.lake_ports.LakeFiles as JSON: a thousand schedules must not wait for DuckDB."""
-
-    def __init__(self, s3: MemoryS3) -> None:
-        self.s3 = s3
-
-    def put_rows(self, ref: RunRef, table: Table, day: str, rows: Iterable[Row]) -> int:
-        lines = [msgspec.json.encode(row) for row in rows]
-        key = lake_ports.object_of_run(table, ref, day)
-        self.s3.put_object(Key=key, Body=b"\n".join(lines))
-        return len(lines)
-
-    def hide(self, ref: RunRef, day: str) -> None:
-        for key in lake_ports.objects_of_run(ref, day):
-            self.s3.delete_objects(Delete={"Objects": [{"Key": key}]})
+def write_plain(_table: Table, rows: Iterable[Row], file: Path) -> int:
+    """As JSON: a thousand schedules must not wait for DuckDB."""
+    lines = list(map(msgspec.json.encode, rows))
+    file.write_bytes(b"\n".join(lines))
+    return len(lines)
 
 
 class MemoryLake:
     """A bucket of its own, and a place of its own in the stream."""
 
-    def __init__(self, calls: Calls, dynamodb: MemoryDynamoDB) -> None:
+    def __init__(self, calls: Calls, dynamodb: MemoryDynamoDB, now_ns: Callable[[], int]) -> None:
         # DuckDB is imported by who asks for a lake alone.
+        from functions.adapters.s3_lake import S3LakeFiles  # noqa: PLC0415
         from functions.lake import handler  # noqa: PLC0415
 
         self.s3 = MemoryS3(calls)
         self._dynamodb = dynamodb
         self._handler = handler
         self._streamed = 0
-        self.parts = handler.lake_over(dynamodb, self.s3, LakeSettings("t", "l"))
+        self._plain = S3LakeFiles(self.s3, "l", write_plain)  # type: ignore[arg-type] # a fake
+        self.parts = handler.lake_over(dynamodb, self.s3, LakeSettings("t", "l", KEPT_DAYS), now_ns)
 
     def write_plain(self) -> None:
         """From now on, where what is in the files does not matter."""
-        write = replace(self.parts.write, files=PlainFiles(self.s3))
-        self.parts = replace(self.parts, write=write)
+        self.parts = replace(self.parts, write=replace(self.parts.write, files=self._plain))
 
     def new_stream_records(self) -> list[dict[str, Any]]:
         fresh = self._dynamodb.stream[self._streamed :]
@@ -77,19 +71,30 @@ class MemoryLake:
         return sorted(key for key in {*self.s3.objects, *self.s3.older} if _is_of(key, run))
 
     def rows(self, table: str, run: RunRef) -> list[dict[str, Any]]:
-        """What DuckDB reads, as in a query over the tenant's files."""
-        import duckdb  # noqa: PLC0415
+        """What a query over the tenant's files finds of the run."""
+        return [
+            row
+            for key in self.files_of(run)
+            if key.startswith(f"lake/{table}/")
+            for row in _rows_in(self.s3.objects[key])
+        ]
 
-        found: list[dict[str, Any]] = []
-        for key in self.files_of(run):
-            if key.startswith(f"lake/{table}/"):
-                with tempfile.TemporaryDirectory() as folder, duckdb.connect() as database:
-                    file = Path(folder) / "one.parquet"
-                    file.write_bytes(self.s3.objects[key])
-                    read = database.read_parquet(str(file))
-                    names = read.columns
-                    found += [dict(zip(names, row, strict=True)) for row in read.fetchall()]
-        return found
+
+def _rows_in(content: bytes) -> list[dict[str, Any]]:
+    """What DuckDB reads of it; in a plain file, money is text."""
+    if not content.startswith(b"PAR1"):
+        lines = map(msgspec.json.decode, content.splitlines())
+        return [
+            {n: Decimal(v) if n in _MONEY and v else v for n, v in row.items()} for row in lines
+        ]
+    import duckdb  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory() as folder, duckdb.connect() as database:
+        file = Path(folder) / "one.parquet"
+        file.write_bytes(content)
+        read = database.read_parquet(str(file))
+        names = read.columns
+        return [dict(zip(names, row, strict=True)) for row in read.fetchall()]
 
 
 def passes_filter(record: dict[str, Any]) -> bool:
@@ -99,6 +104,10 @@ def passes_filter(record: dict[str, Any]) -> bool:
         return False
     status = record["dynamodb"].get("NewImage", {}).get("status", {}).get("S")
     return bool(sort == keys.SUMMARY or (sort == keys.RUN and status in ENDED))
+
+
+def day_in(key: str) -> str:
+    return key.partition("/day=")[2].partition("/")[0]
 
 
 def _is_of(key: str, run: RunRef) -> bool:

@@ -64,8 +64,8 @@ class MemoryStage:
         self.failed_batches = MemoryS3(self.calls)
         self.sqs = MemorySQS(self.calls)
         self.events = MemoryEvents(self.calls)
-        self.lake = MemoryLake(self.calls, self.dynamodb) if lake else None
         self.now_ns = NOW_NS
+        self.lake = MemoryLake(self.calls, self.dynamodb, lambda: self.now_ns) if lake else None
         self.streamed = 0
         self.ingest_parts = ingest_handler.ingest_over(
             self.dynamodb,

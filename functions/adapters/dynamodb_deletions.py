@@ -1,14 +1,15 @@
 """Tombstones, and the items behind them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import batched
-from typing import Final
+from typing import Any, Final
 
-from functions.adapters.dynamodb import KEYS_A_DELETE, DynamoDBTable, Refused, Span
+from functions.adapters.dynamodb import KEYS_A_DELETE, NOT_THERE, DynamoDBTable, Refused, Span
 from functions.adapters.dynamodb_runs import is_tenant_deleted
 from functions.core import deletions, items, keys
 from functions.core.deletions import Deletion
 from functions.core.errors import Unavailable
+from functions.core.items import Item
 from functions.core.keys import ItemKey, RunRef
 from functions.core.schema import SCHEMA_VERSION, VERSION
 
@@ -24,6 +25,7 @@ _OF_THE_RUN: Final = (
 )  # fmt: skip
 """All that RUN ever says of the run: nothing of it is kept, and no index lists it any more."""
 
+_SPARED: Final = {keys.RUN, keys.LAKE}
 _ITEMS_A_PART: Final = 1_000
 _ALL: Final = ("A", "~")
 """Every sort key of a run begins with a capital letter."""
@@ -47,16 +49,12 @@ class DynamoDBTombstones:
             keys.OPEN_RUNS_SORT: unfinished.sort,
             deletions.RECEIPT: {"turn": 0},
         }
-        expression = (
-            f"SET {', '.join(f'#{name} = :{name}' for name in attributes)}"
-            f" REMOVE {', '.join(f'#{name}' for name in _OF_THE_RUN)}"
-        )
+        expression = f"{_set(attributes)} REMOVE {', '.join(f'#{name}' for name in _OF_THE_RUN)}"
         lives = (
             f"attribute_exists({keys.PARTITION}) AND attribute_not_exists(#{items.DELETED})"
             f" AND (attribute_not_exists(#{VERSION}) OR #{VERSION} <= :{VERSION})"
         )
-        values = {f":{name}": value for name, value in attributes.items()}
-        values[f":{VERSION}"] = SCHEMA_VERSION
+        values = _values(attributes) | {f":{VERSION}": SCHEMA_VERSION}
         if at_rest_before is not None:
             # What is still recorded has neither, and what has ended has no mark.
             lives += f" AND (#end.#at < :rest OR #{items.STALE} < :rest)"
@@ -64,8 +62,24 @@ class DynamoDBTombstones:
         try:
             item = self._table.update(keys.item_of_run(ref, keys.RUN), expression, lives, values)
         except Refused as refused:
-            return None if refused.item is None else deletions.parse_deletion(refused.item)
+            if refused.item is None:
+                return self._bury_what_is_gone(ref, attributes)
+            return deletions.parse_deletion(refused.item)
         return deletions.parse_deletion(item)
+
+    def _bury_what_is_gone(self, ref: RunRef, attributes: Item) -> Deletion | None:
+        """None where the lake has no files of it either."""
+        if self._table.get(keys.item_of_run(ref, keys.LAKE)) is None:
+            return None
+        attributes = attributes | {VERSION: SCHEMA_VERSION}
+        key = keys.item_of_run(ref, keys.RUN)
+        try:
+            item = self._table.update(key, _set(attributes), NOT_THERE, _values(attributes))
+        except Refused as refused:
+            item = refused.item or {}
+        if (deletion := deletions.parse_deletion(item)) is None:
+            raise Unavailable(f"{ref.run_id} was opened meanwhile")
+        return deletion
 
     def load_deletion(self, ref: RunRef) -> Deletion | None:
         item = self._table.get(keys.item_of_run(ref, keys.RUN))
@@ -90,6 +104,14 @@ class DynamoDBTombstones:
         return True
 
 
+def _set(attributes: Item) -> str:
+    return f"SET {', '.join(f'#{name} = :{name}' for name in attributes)}"
+
+
+def _values(attributes: Item) -> dict[str, Any]:
+    return {f":{name}": value for name, value in attributes.items()}
+
+
 class DynamoDBItemsOfRun:
     """core.deletions.ItemsOfRun on the table."""
 
@@ -97,17 +119,16 @@ class DynamoDBItemsOfRun:
         self._table = table
         self._spread = spread
 
-    def take_items(self, deletion: Deletion, *, note: bool = True) -> Iterator[int]:
-        spared = {keys.RUN} if note else {keys.RUN, keys.LAKE}
+    def take_items(self, deletion: Deletion) -> Iterator[int]:
         for bucket in range(deletion.buckets):
-            yield from self._take(keys.run_partition(deletion.ref, bucket), spared)
+            yield from self._take(keys.run_partition(deletion.ref, bucket))
 
-    def _take(self, partition: str, spared: Set[str]) -> Iterator[int]:
+    def _take(self, partition: str) -> Iterator[int]:
         span = Span(partition, *_ALL)
         only_keys = (keys.PARTITION, keys.SORT)
         for listed in self._table.pages(span, limit=_ITEMS_A_PART, attributes=only_keys):
             found = [ItemKey(item[keys.PARTITION], item[keys.SORT]) for item in listed]
-            yield from self._delete([key for key in found if key.sort not in spared])
+            yield from self._delete([key for key in found if key.sort not in _SPARED])
 
     def _delete(self, found: Sequence[ItemKey]) -> Iterator[int]:
         """How many are gone; then, if some are not, the failure."""

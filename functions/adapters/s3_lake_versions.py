@@ -1,6 +1,7 @@
 """The lake's files with all their versions: deleted, and hidden where a lock holds them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import batched, groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -31,12 +32,19 @@ class _Version(NamedTuple):
     is_latest: bool
 
 
+type LockSpread = Callable[
+    [Callable[[_Version], int | None], Iterable[_Version]], Iterable[int | None]
+]
+"""How locks are looked at: `map` one after the other, an executor's `map` at once."""
+
+
 class S3LakeVersions:
     """core.lake_ports.LakeObjects on the lake's bucket."""
 
-    def __init__(self, client: "S3Client", bucket: str) -> None:
+    def __init__(self, client: "S3Client", bucket: str, spread: LockSpread = map) -> None:
         self._client = client
         self._bucket = bucket
+        self._spread = spread
 
     def take_run(self, ref: RunRef, days: Iterable[str]) -> Iterator[Taken]:
         every = [key for day in days for key in lake_ports.objects_of_run(ref, day)]
@@ -50,6 +58,12 @@ class S3LakeVersions:
             files = (list(of) for _, of in groupby(self._versions_below(prefix), lambda v: v.key))
             for part in batched(files, _FILES_A_PART, strict=False):
                 yield self._take(part)
+
+    def runs_of_tenant(self, tenant_id: str) -> Iterator[RunRef]:
+        versions = self._versions_below(lake_ports.files_of_calls(tenant_id))
+        for key, _ in groupby(versions, lambda version: version.key):
+            with suppress(ValueError):  # what somebody else put there is of no run
+                yield lake_ports.parse_object(key)[0]
 
     def _take(self, files: Sequence[Sequence[_Version]]) -> Taken:
         """Delete all versions of these files; those under a lock, S3 refuses, and then what hides
@@ -76,22 +90,22 @@ class S3LakeVersions:
     ) -> dict[_Version, int]:
         """When each may be deleted, but for those that are gone: of a name's versions S3 need not
         say which it refused. Raises Unavailable for one that no lock holds."""
-        ends: dict[_Version, int] = {}
-        for each in versions:
-            try:
-                answer = self._client.get_object_retention(
-                    Bucket=self._bucket, Key=each.key, VersionId=each.version_id
-                )
-            except (ClientError, BotoCoreError) as error:
-                if isinstance(error, ClientError) and error.response["Error"]["Code"] in _GONE:
-                    continue
-                why = refused[each.key]
-                raise Unavailable(f"S3 delete of {each.key}: {why}; its lock: {error}") from error
-            until = answer["Retention"]["RetainUntilDate"]
-            if until <= datetime.now(UTC):
-                raise Unavailable(f"S3 delete of {each.key}: {refused[each.key]}; its lock is over")
-            ends[each] = round(until.timestamp()) * SECOND
-        return ends
+        ends = self._spread(lambda each: self._end_of_lock(each, refused[each.key]), versions)
+        return {each: end for each, end in zip(versions, ends, strict=True) if end is not None}
+
+    def _end_of_lock(self, version: _Version, why: str) -> int | None:
+        try:
+            answer = self._client.get_object_retention(
+                Bucket=self._bucket, Key=version.key, VersionId=version.version_id
+            )
+        except (ClientError, BotoCoreError) as error:
+            if isinstance(error, ClientError) and error.response["Error"]["Code"] in _GONE:
+                return None
+            raise Unavailable(f"S3 delete of {version.key}: {why}; its lock: {error}") from error
+        until = answer["Retention"]["RetainUntilDate"]
+        if until <= datetime.now(UTC):
+            raise Unavailable(f"S3 delete of {version.key}: {why}; its lock is over")
+        return round(until.timestamp()) * SECOND
 
     def _versions_below(self, prefix: str) -> Iterator[_Version]:
         """By key. What is deleted meanwhile is passed already: pages go on after a name."""

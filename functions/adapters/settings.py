@@ -133,12 +133,19 @@ class EraseSettings:
 
 @dataclass(frozen=True, slots=True)
 class LakeSettings:
+    """`retention_days` is the lake's own."""
+
     table: str
     lake_bucket: str
+    retention_days: int
 
     @classmethod
     def from_environment(cls) -> Self:
-        return cls(table=os.environ[TABLE], lake_bucket=os.environ[LAKE_BUCKET])
+        return cls(
+            table=os.environ[TABLE],
+            lake_bucket=os.environ[LAKE_BUCKET],
+            retention_days=int(os.environ[RETENTION_DAYS]),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,9 +65,11 @@ class Tombstones(Protocol):
     ) -> Deletion | None:
         """Put a tombstone in the place of RUN, in one conditional write; returns the deletion that
         stands now, an earlier one where there is one, and None when there is no such run. One past
-        its time that TTL left is buried, too. Raises NewerSchema.
+        its time that TTL left is buried, too, and one that TTL took, while the lake may have files
+        of it. Raises NewerSchema.
 
-        With `at_rest_before`, None also for a run that neither ended nor went stale before then.
+        With `at_rest_before`, None also for a run that is there, and neither ended nor went stale
+        before then.
         """
 
     def load_deletion(self, ref: RunRef) -> Deletion | None:
@@ -83,10 +85,10 @@ class Tombstones(Protocol):
 
 
 class ItemsOfRun(Protocol):
-    def take_items(self, deletion: Deletion, *, note: bool = True) -> Iterator[int]:
-        """Delete all items of the run but its tombstone, a bounded part at a time; counts those of
-        each part. Without `note`, also not the one that says where the lake's files are. Raises
-        Unavailable once what was done is counted."""
+    def take_items(self, deletion: Deletion) -> Iterator[int]:
+        """Delete all items of the run but its tombstone, and the one that says where the lake's
+        files are, a bounded part at a time; counts those of each part. Raises Unavailable once what
+        was done is counted."""
 
 
 class ObjectsOfRun(Protocol):

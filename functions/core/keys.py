@@ -5,6 +5,7 @@ wire.StepId), and a tenant's data sits behind the tenant's id, so that no key of
 an item of another.
 """
 
+import re
 import zlib
 from typing import Final, Literal, NamedTuple
 
@@ -39,6 +40,8 @@ INBOX: Final = "inbox/"
 DEAD_LETTERS: Final = "dead-letters/"
 INVOCATION_OBJECTS: Final = "invocations/"
 LAKE_OBJECTS: Final = "lake/"
+
+_OBJECT_OF_RUN: Final = re.compile(rf"{RUN_OBJECTS}([^/]+)/([^/]+)/[^/]+\.json\.gz")
 
 INVOCATION_PREFIX: Final = "INVOCATION#"
 RUN_PREFIX: Final = "PIPELINERUN#"
@@ -221,11 +224,10 @@ def object_of_run(run: RunRef, name: str) -> str:
 
 def parse_object_of_run(key: str) -> RunRef:
     """The run behind the key of an object. Raises ValueError when it is none's."""
-    tenant_id, _, rest = key.removeprefix(RUN_OBJECTS).partition("/")
-    run_id, _, name = rest.partition("/")
-    if not key.startswith(RUN_OBJECTS) or not tenant_id or not run_id or not name:
+    parsed = _OBJECT_OF_RUN.fullmatch(key)
+    if parsed is None:
         raise ValueError(f"not the key of a run's object: {key!r}")
-    return RunRef(tenant_id, run_id)
+    return RunRef(*parsed.groups())
 
 
 def objects_of_run(run: RunRef) -> str:

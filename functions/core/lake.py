@@ -20,8 +20,16 @@ Kind = Literal["VARCHAR", "BIGINT", "DECIMAL(38,18)", "DOUBLE", "TIMESTAMP", "BO
 type Row = dict[str, object]
 
 
+type Rows = tuple[Table, Iterator[Row]]
+"""Those of one table."""
+
+
 class NotEnded(ValueError):  # noqa: N818 - the fact
     """An open run has no rows: what it comes to is not known yet."""
+
+
+class Incomplete(ValueError):  # noqa: N818 - the fact
+    """Calls that the run is known to have had are not there (any more): it would not be whole."""
 
 
 class Column(NamedTuple):
@@ -129,24 +137,41 @@ PHASES: Final = Table(
 TABLES: Final = (RUNS, CALLS, PHASES)
 
 
+_COLON: Final = "!"
+"""In place of a `:`, which no file may have in its name for Spark and on Windows. No id has it."""
+
+
 def day_of(run: Run) -> str:
     """By which the lake is partitioned: an earlier start that arrives late moves the run."""
-    return times.text_of(run.start.order.at)[: len("2026-11-30")]
+    return day_at(run.start.order.at)
+
+
+def day_at(at: int) -> str:
+    return times.text_of(at)[: len("2026-11-30")]
 
 
 def place_of(table: Table, ref: RunRef, day: str) -> str:
     """Where a table's rows of a run lie, below the lake; how the file ends is its format's."""
-    return f"{table.name}/tenant_id={ref.tenant_id}/day={day}/{ref.run_id}"
+    name = ref.run_id.replace(":", _COLON)
+    return f"{table.name}/tenant_id={ref.tenant_id}/day={day}/{name}"
+
+
+def run_at(place: str) -> str:
+    """The id of the run whose rows lie at a place."""
+    return place.rpartition("/")[2].replace(_COLON, ":")
 
 
 def rows_of_run(
-    run: Run, steps: Sequence[StepRow], calls: Iterable[Item]
-) -> tuple[tuple[Table, Iterator[Row]], ...]:
-    """A run's rows in each table, the one of RUNS last, all from one fold of these steps.
+    run: Run, steps: Sequence[StepRow], calls: Iterable[Item], at_least: int
+) -> tuple[Rows, ...]:
+    """A run's rows in each table, all from one fold of these steps; CALLS come first, RUNS last.
 
     `steps` in step order, `calls` their items, read as the rows are taken: those which came after
-    the steps were read are left out. Raises NotEnded.
+    the steps were read are left out. Raises NotEnded, and Incomplete for fewer steps than it is
+    known to have had; so does taking the rows, when the item of a step is gone by then.
     """
+    if len(steps) < at_least:
+        raise Incomplete(f"{len(steps):,} of {at_least:,} calls are there")
     summary = summarize_steps(steps, at_total=len(steps))
     row = run_row(run, summary)
     return (
@@ -172,13 +197,20 @@ def run_row(run: Run, summary: Summary) -> Row:
 
 
 def call_rows(run: Run, steps: Iterable[StepRow], calls: Iterable[Item]) -> Iterator[Row]:
-    """A row for each of these steps. `calls` may bring more, which came after they were read."""
+    """A row for each of these steps. `calls` may bring more, which came after they were read.
+
+    Raises Incomplete, at the end, when they bring fewer.
+    """
     phases = phases_of(list(steps))
     of_run = _of_run(run)
+    found = 0
     for item in calls:
         step_id = item[keys.SORT].removeprefix(keys.STEP_PREFIX)
         if step_id in phases:
+            found += 1
             yield {**of_run, "step_id": step_id, "phase": phases[step_id], **_of_call(item)}
+    if found < len(phases):
+        raise Incomplete(f"{found:,} of {len(phases):,} calls are there")
 
 
 def phase_rows(run: Run, summary: Summary) -> Iterator[Row]:

@@ -8,6 +8,7 @@ repeated, and each looks for itself at what is left: so the whole is resumed by 
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import batched
 from typing import Final, Protocol
 
 from functions.core import deletions, keys
@@ -15,11 +16,15 @@ from functions.core.deletions import Erasures, Tombstones
 from functions.core.errors import NotFound
 from functions.core.ids import check_tenant_id
 from functions.core.keys import RunRef
-from functions.core.lake_ports import LakeObjects
+from functions.core.lake_ports import Lake
 from functions.core.times import SECOND
 
 SEGMENTS: Final = 8
 """Into which the table is cut to look for invocations."""
+
+
+_RUNS_AT_ONCE: Final = 1_000
+"""Of which notes are deleted together."""
 
 
 class TenantData(Protocol):
@@ -91,7 +96,7 @@ class DeleteTenant:
     retention_days: int
     quiet_s: int
     spread: Callable[[Callable[[int], int], Iterable[int]], Iterable[int]] = map
-    lake: LakeObjects | None = None
+    lake: Lake | None = None
 
     def __call__(
         self, tenant_id: str, told: Callable[[TenantErasure], None] = lambda _: None
@@ -157,9 +162,18 @@ class DeleteTenant:
                 erasure.versions += versions
                 told(erasure)
         if self.lake:
-            for taken in self.lake.take_tenant(tenant_id):
-                erasure.objects += taken.names
-                erasure.versions += taken.versions
-                ends = (erasure.locked_until, taken.locked_until)
-                erasure.locked_until = max((end for end in ends if end), default=None)
-                told(erasure)
+            self._take_lake(self.lake, erasure, told)
+
+    def _take_lake(
+        self, lake: Lake, erasure: TenantErasure, told: Callable[[TenantErasure], None]
+    ) -> None:
+        """Notes first, of runs that have expired: which they are, files alone tell."""
+        runs = lake.objects.runs_of_tenant(erasure.tenant_id)
+        for refs in batched(runs, _RUNS_AT_ONCE, strict=False):
+            lake.notes.forget(refs)
+        for taken in lake.objects.take_tenant(erasure.tenant_id):
+            erasure.objects += taken.names
+            erasure.versions += taken.versions
+            ends = (erasure.locked_until, taken.locked_until)
+            erasure.locked_until = max((end for end in ends if end), default=None)
+            told(erasure)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from functions.core.deletions import Deletion, Erasures, ItemsOfRun, ObjectsOfRun, Tombstones
 from functions.core.keys import RunRef
-from functions.core.lake_ports import LakeNotes, LakeObjects
+from functions.core.lake_ports import Lake
 from functions.core.times import SECOND
 
 LONGEST_DELAY_S = 900
@@ -39,15 +39,6 @@ class Erasure:
     items: int = 0
     objects: int = 0
     versions: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Lake:
-    """Where a stage has one: the note says under which days there are files of a run. It goes when
-    nobody can add to it any more, and they have gone before; so no file is ever forgotten."""
-
-    notes: LakeNotes
-    objects: LakeObjects
 
 
 class _Part(NamedTuple):
@@ -130,18 +121,26 @@ class Erase:
         return _erasure(Erased.FINISHED if clean else Erased.LOOKED, before, looked)
 
     def _parts(self, deletion: Deletion, *, quiet: bool) -> Iterator[_Part]:
-        if self.lake:
-            note = self.lake.notes.load_note(deletion.ref)
-            for taken in self.lake.objects.take_run(deletion.ref, note.days):
-                yield _Part(0, *taken)
-        for items in self.items.take_items(deletion, note=quiet or self.lake is None):
+        """The lake last: trouble there holds up nothing else."""
+        for items in self.items.take_items(deletion):
             yield _Part(items)
         for objects, versions in self.objects.take_objects(deletion.ref):
             yield _Part(0, objects, versions)
+        if self.lake:
+            yield from _parts_of_lake(self.lake, deletion.ref, quiet=quiet)
 
     def _ask_at(self, ref: RunRef, at: int) -> None:
         seconds = -(-(at - self.now_ns()) // SECOND)
         self.erasures.request_erasure(ref, min(max(seconds, 0), LONGEST_DELAY_S))
+
+
+def _parts_of_lake(lake: Lake, ref: RunRef, *, quiet: bool) -> Iterator[_Part]:
+    note = lake.notes.load_note(ref)
+    for taken in lake.objects.take_run(ref, note.days):
+        yield _Part(0, *taken)
+    if quiet and note.turn:
+        lake.notes.forget([ref])
+        yield _Part(items=1)
 
 
 def _with(deletion: Deletion, part: _Part) -> Deletion:

@@ -24,7 +24,8 @@ from functions.adapters.sqs import ErasureRequest, SqsErasures
 from functions.adapters.telemetry import Telemetry
 from functions.core.errors import Unavailable
 from functions.core.keys import RunRef
-from functions.erase.erase import Erase, Erased, Lake
+from functions.core.lake_ports import Lake
+from functions.erase.erase import Erase, Erased
 
 _LEFT_MS: Final = 60_000
 """What one bounded step takes at the very most, with every request of it repeated."""

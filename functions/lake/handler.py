@@ -2,8 +2,9 @@
 and a request to write one run anew."""
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
 
@@ -22,7 +23,18 @@ from functions.lake.write import WriteRun, Written
 
 _LEFT_MS: Final = 150_000
 """Half of the function's time: with less, no further run is begun."""
+_RUNS_AT_ONCE: Final = 4
+"""A small run waits for AWS most of its time. So many of the largest fit in memory and on disk."""
 _RUNS_TOLD: Final = 100
+
+
+class NoTime(Exception):  # noqa: N818 - the fact
+    """A run was not begun."""
+
+
+type Attempted = Written | Exception | None
+type RunSpread = Callable[[Callable[[RunRef], Attempted], Iterable[RunRef]], Iterable[Attempted]]
+"""How independent runs are spread: `map` one after the other, an executor's `map` at once."""
 
 
 class RunToWrite(msgspec.Struct, frozen=True):
@@ -37,19 +49,24 @@ class LakeParts:
     write: WriteRun
     table: DynamoDBTable
     telemetry: Telemetry
+    spread: RunSpread = map
 
 
-def lake_over(dynamodb: Any, s3: Any, settings: LakeSettings) -> LakeParts:
+def lake_over(
+    dynamodb: Any, s3: Any, settings: LakeSettings, now_ns: Callable[[], int]
+) -> LakeParts:
     """The use case over these clients."""
     table = DynamoDBTable(dynamodb, settings.table)
-    write = WriteRun(DynamoDBLakeSource(table), S3LakeFiles(s3, settings.lake_bucket))
+    files = S3LakeFiles(s3, settings.lake_bucket)
+    write = WriteRun(DynamoDBLakeSource(table), files, now_ns, settings.retention_days)
     return LakeParts(write, table, Telemetry("lake"))
 
 
 @cache
 def _parts() -> LakeParts:
-    dynamodb = clients.patient(clients.dynamodb())
-    return lake_over(dynamodb, clients.s3(), LakeSettings.from_environment())
+    made = (clients.patient(clients.dynamodb()), clients.s3())
+    parts = lake_over(*made, LakeSettings.from_environment(), time.time_ns)
+    return replace(parts, spread=ThreadPoolExecutor(_RUNS_AT_ONCE).map)
 
 
 def handle(event: dict[str, Any], context: clients.Context) -> dict[str, Any]:
@@ -69,7 +86,7 @@ def write_again(event: dict[str, Any], parts: LakeParts) -> dict[str, Any]:
 
 def process(event: dict[str, Any], parts: LakeParts, late: Callable[[], bool]) -> dict[str, Any]:
     """Write each run of the batch once. Lambda resumes at the lowest sequence number in the answer:
-    the first record of a run that failed, or for which there was no time."""
+    the first record of a run that failed, or for which there was no time; the first always has."""
     began = time.perf_counter()
     records = event["Records"]
     first: dict[RunRef, int] = {}
@@ -81,16 +98,16 @@ def process(event: dict[str, Any], parts: LakeParts, late: Callable[[], bool]) -
             parts.telemetry.logger.exception("record cannot be read", extra={"why": str(bad)})
             failed.append(position)
             break
-    written: list[Written] = []
-    for number, (ref, position) in enumerate(first.items()):
-        if number and late():
-            failed.append(position)
-            break
-        one = _attempt(ref, parts)
-        if isinstance(one, Exception):
-            failed.append(position)
-        elif one:
-            written.append(one)
+    refs = list(first)
+
+    def attempt(ref: RunRef) -> Attempted:
+        return NoTime() if ref != refs[0] and late() else _attempt(ref, parts)
+
+    attempted = list(parts.spread(attempt, refs))
+    written = [one for one in attempted if isinstance(one, Written)]
+    failed += [
+        first[ref] for ref, one in zip(refs, attempted, strict=True) if isinstance(one, Exception)
+    ]
     parts.telemetry.emit(
         {
             "Records": len(records),
@@ -101,7 +118,7 @@ def process(event: dict[str, Any], parts: LakeParts, late: Callable[[], bool]) -
         },
         about={
             "took_ms": round((time.perf_counter() - began) * 1000),
-            "runs": ["/".join(ref) for ref in list(first)[:_RUNS_TOLD]],
+            "runs": ["/".join(ref) for ref in refs[:_RUNS_TOLD]],
         },
     )
     if not failed:
@@ -109,7 +126,7 @@ def process(event: dict[str, Any], parts: LakeParts, late: Callable[[], bool]) -
     return {"batchItemFailures": [{"itemIdentifier": sequence_number(records[min(failed)])}]}
 
 
-def _attempt(ref: RunRef, parts: LakeParts) -> Written | Exception | None:
+def _attempt(ref: RunRef, parts: LakeParts) -> Attempted:
     """What one run meets must not cost the others of its batch."""
     try:
         return parts.write(ref)

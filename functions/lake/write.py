@@ -6,15 +6,15 @@ then what it wrote may be the older, and it reads and writes again. Whoever writ
 turn, and has read after every claim before its own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from functions.core import lake
 from functions.core.errors import Unavailable
 from functions.core.keys import RunRef
-from functions.core.lake_ports import LakeFiles, LakeNote, LakeSource
-from functions.core.model import Run, StepRow
+from functions.core.lake import Incomplete, Rows
+from functions.core.lake_ports import LakeFiles, LakeNote, LakeSource, noted_until
 
 _TRIES: Final = 5
 """Each of which fails only when somebody else got ahead."""
@@ -28,12 +28,16 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class WriteRun:
+    """`retention_days` is how long the bucket keeps a file from when it is written."""
+
     source: LakeSource
     files: LakeFiles
+    now_ns: Callable[[], int]
+    retention_days: int
 
     def __call__(self, ref: RunRef) -> Written | None:
-        """Replace the run's files; None for a run that is open, gone or deleted, and for one of
-        which calls have expired: the lake keeps it whole.
+        """Replace the run's files; None for a run that has no summary (yet), is gone or deleted,
+        and for one of which calls have expired, or did not come back: the lake keeps it whole.
 
         A killed call is mended by the next: the note names every day before there is a file under
         it, and each call hides what lies under other days than the run's. Raises Unavailable.
@@ -43,26 +47,31 @@ class WriteRun:
             run = self.source.load_run(ref)
             if run is None or run.deleted or run.end is None:
                 return None
-            known = self.source.summarized_calls(run)
-            steps = sorted(self.source.steps_of_run(run), key=lambda step: step.step_id)
-            if len(steps) < known:
+            summarized = self.source.summarized_calls(run)
+            if summarized is None:
                 return None
+            steps = sorted(self.source.steps_of_run(run), key=lambda step: step.step_id)
             day = lake.day_of(run)
-            claimed = note.claimed(day)
-            if not self.source.put_note(run, note, claimed):
-                continue
-            rows = self._put(run, steps, claimed, day)
+            until = noted_until(self.now_ns(), self.retention_days)
+            claimed = note.claimed(day, until, len(steps))
+            calls = self.source.calls_of_run(run)
+            try:
+                rows = lake.rows_of_run(run, steps, calls, at_least=max(summarized, note.calls))
+                if not self.source.put_note(ref, note, claimed):
+                    continue
+                count = self._put(ref, rows, claimed, day)
+            except Incomplete:
+                return None
             if self.source.load_note(ref).turn == claimed.turn:
-                return Written(rows, day)
+                return Written(count, day)
         raise Unavailable(f"others write {ref.run_id} to the lake all the time")
 
-    def _put(self, run: Run, steps: Sequence[StepRow], note: LakeNote, day: str) -> int:
-        calls = self.source.calls_of_run(run)
-        rows = sum(
-            self.files.put_rows(run.ref, table, day, of_table)
-            for table, of_table in lake.rows_of_run(run, steps, calls)
-        )
+    def _put(self, ref: RunRef, rows: Sequence[Rows], note: LakeNote, day: str) -> int:
+        """The table of calls first: where one of them is gone, nothing is put. That of runs last:
+        who finds the run there finds all of it, and once."""
+        *before, last = rows
+        count = sum(self.files.put_rows(ref, table, day, of_table) for table, of_table in before)
         for other in note.days:
             if other != day:
-                self.files.hide(run.ref, other)
-        return rows
+                self.files.hide(ref, other)
+        return count + self.files.put_rows(ref, last[0], day, last[1])

@@ -1,11 +1,15 @@
-"""A shipped sample through the deployed pipeline, exported, and asked about in SQL, on S3 too."""
+"""A shipped sample through the deployed pipeline, exported, written to a lake, and asked about."""
 
+import time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from functions.adapters.settings import LakeSettings
+from functions.core import keys
+from functions.lake import handler
 from local import replay, waiting
 from local.paths import RECORDINGS
 from local.reading import register
@@ -25,7 +29,7 @@ SUMS = (
 )
 
 
-def test_a_sample_is_exported_and_asked_about_in_a_folder_and_on_s3(
+def test_what_is_exported_and_what_the_lake_s_function_writes_to_s3_say_the_same(
     stage: Stage,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -56,10 +60,10 @@ def test_a_sample_is_exported_and_asked_about_in_a_folder_and_on_s3(
     assert row["agents_total"] == row["calls"] == row["by_phase"] == expected.agents_total
     assert Decimal(row["cost_usd_total"]) == Decimal(row["cost_usd"]) == expected.cost_usd_total
 
-    for path in folder.rglob("*.parquet"):
-        key = f"asked/{path.relative_to(folder)}"
-        stage.s3.put_object(Bucket=stage.bucket_name, Key=key, Body=path.read_bytes())
-    lake = ("--lake", f"s3://{stage.bucket_name}/asked/")
+    settings = LakeSettings(stage.table_name, stage.bucket_name, retention_days=1)
+    parts = handler.lake_over(stage.dynamodb, stage.s3, settings, time.time_ns)
+    assert handler.write_again(ref._asdict(), parts)["rows"] > expected.agents_total
+    lake = ("--lake", f"s3://{stage.bucket_name}/{keys.LAKE_OBJECTS}")
     assert typed("query", SUMS, *lake) == [row]
     assert typed("query", SUMS, *lake) == [row]
     (dearest, *_) = typed("query", "--named", "dearest-prompts", *lake)

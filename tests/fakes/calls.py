@@ -1,5 +1,6 @@
 """What the fakes of AWS share: errors as botocore raises them, and a hook on every call."""
 
+import threading
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
@@ -9,6 +10,7 @@ type Hook = Callable[[str, Literal["before", "after"]], None]
 """Called around each request with `service.operation`; may raise, to fail or to kill there."""
 
 _STATUS: Final = {
+    "404": 404,
     "InternalServerError": 500,
     "SlowDown": 503,
     "ServiceUnavailable": 503,
@@ -26,16 +28,19 @@ def client_error(operation: str, code: str, message: str = "", **more: Any) -> C
 
 
 class Calls:
-    """Counts and announces requests. `hook` is asked before a request is applied and after."""
+    """Counts and announces requests, which are applied one after the other, whatever the thread.
+    `hook` is asked before a request is applied and after."""
 
     def __init__(self) -> None:
         self.made: list[str] = []
         self.hook: Hook = lambda call, when: None
+        self._one = threading.RLock()
 
     def __call__[T](self, call: str, apply: Callable[[], T]) -> T:
         self.made.append(call)
         self.hook(call, "before")
         try:
-            return apply()
+            with self._one:
+                return apply()
         finally:
             self.hook(call, "after")  # a refusal too is an answer that may be lost

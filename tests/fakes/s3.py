@@ -47,6 +47,8 @@ class MemoryS3:
         """By key, the newest first."""
         self.most_versions = 1_000
         self.undeletable: set[str] = set()
+        self.refused: set[str] = set()
+        """Keys that PutObject refuses."""
         self.lock_until: datetime | None = None
         """What is put from now on stays until then, as by Object Lock in compliance mode."""
         self.locked: dict[str, datetime] = {}
@@ -64,11 +66,14 @@ class MemoryS3:
             key = request["Key"]
             if len(key.encode()) > _KEY_BYTES:
                 raise client_error("PutObject", "KeyTooLongError")
+            if key in self.refused:
+                raise client_error("PutObject", "InternalError")
             if request.get("IfNoneMatch") == "*" and key in self.objects:
                 raise client_error("PutObject", "PreconditionFailed")
             self._age(key)
             self._ids[key] = self._new_id()
-            self.objects[key] = bytes(request["Body"])
+            body = request["Body"]
+            self.objects[key] = bytes(body if isinstance(body, bytes) else body.read())
             if self.lock_until:
                 self.locked[self._ids[key]] = self.lock_until
             self.metadata[key] = request.get("Metadata", {})
@@ -96,6 +101,15 @@ class MemoryS3:
             }
 
         return self.calls("s3.get_object", apply)
+
+    def head_object(self, **request: Any) -> dict[str, Any]:
+        def apply() -> dict[str, Any]:
+            key = request["Key"]
+            if key not in self.objects:
+                raise client_error("HeadObject", "404")
+            return {"ContentLength": len(self.objects[key]), "Metadata": self.metadata.get(key, {})}
+
+        return self.calls("s3.head_object", apply)
 
     def list_objects_v2(self, **request: Any) -> dict[str, Any]:
         """By key, as many a page as `most_versions` says."""

@@ -118,7 +118,11 @@ def whole_lake() -> "LakeSettings":
     from cdk.settings import LakeSettings  # noqa: PLC0415
 
     return LakeSettings(
-        object_lock_days=3_650, infrequent_after_days=30, archive_after_days=90, own_key=True
+        retention_days=3_650,
+        object_lock_days=3_650,
+        infrequent_after_days=30,
+        archive_after_days=90,
+        own_key=True,
     )
 
 

@@ -255,7 +255,7 @@ def test_cdk_nag_stops_a_synthesis_that_it_finds_fault_with(tmp_path: Path) -> N
 
 
 def test_cfn_lint_finds_nothing() -> None:
-    lakes = [with_lake("dev", LakeSettings()), with_lake("dev", whole_lake())]
+    lakes = [with_lake("dev", LakeSettings(30)), with_lake("dev", whole_lake())]
     assemblies = [*map(synthesise, STAGES), with_all_options(coordinated=True), *lakes]
     templates = [str(file) for each in assemblies for file in each.folder.glob("*.template.json")]
     assert len(templates) == sum(len(each.templates) for each in assemblies)

@@ -4,7 +4,6 @@ import contextlib
 import itertools
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 
 import msgspec
 import pytest
@@ -17,7 +16,6 @@ from functions.lake.write import WriteRun
 from runtally import wire
 from tests import build, invariants
 from tests.build import RUN, T0
-from tests.memory_lake import PlainFiles
 from tests.memory_stage import MemoryStage
 from tests.properties import test_any_history as histories
 from tests.simulation.tasks import Killed, Tasks
@@ -118,7 +116,7 @@ def expected(stage: MemoryStage) -> dict[str, bytes]:
     day = lake.day_of(run)
     return {
         lake_ports.object_of_run(table, RUN, day): b"\n".join(map(msgspec.json.encode, rows))
-        for table, rows in lake.rows_of_run(run, steps, source.calls_of_run(run))
+        for table, rows in lake.rows_of_run(run, steps, source.calls_of_run(run), 0)
     }
 
 
@@ -161,7 +159,9 @@ def ended_run() -> tuple[MemoryStage, WriteRun]:
     stage = MemoryStage(lake=True)
     assert stage.lake
     stage.ingest(build.body(build.started(), build.step(1), build.ended()))
-    return stage, replace(stage.lake.parts.write, files=PlainFiles(stage.lake.s3))
+    stage.summarize(stage.new_stream_records())
+    stage.lake.write_plain()
+    return stage, stage.lake.parts.write
 
 
 @settings(max_examples=200, deadline=None)

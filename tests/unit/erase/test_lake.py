@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from functions.core import keys, lake_ports
-from functions.core.errors import Unavailable
+from functions.core.errors import NotFound, Unavailable
 from functions.core.keys import RunRef
 from tests import build
 from tests.build import RUN, T0
@@ -77,7 +77,7 @@ def test_a_file_that_came_late_is_found_by_the_look_after_the_quiet_time() -> No
     write = lake_of(stage).parts.write
 
     def delete_meanwhile(call: str, when: str) -> None:
-        if (call, when) == ("dynamodb.query", "after"):  # it has read RUN and its steps
+        if (call, when) == ("s3.put_object", "before"):  # it has read all
             stage.calls.hook = lambda call, when: None
             stage.api.delete_run(RUN)
             assert stage.erase() == []
@@ -147,6 +147,89 @@ def test_one_fault_anywhere_only_delays_it(how: str, locked: bool) -> None:
         assert bool(lake_of(stage).versions_of(RUN)) == locked
         receipt = stage.api.read_deletion(RUN)
         assert (receipt.status, receipt.locked_until is not None) == ("finished", locked)
+
+
+def test_trouble_in_the_lake_holds_up_nothing_else() -> None:
+    stage = recorded()
+    lake_of(stage).s3.undeletable = set(lake_of(stage).files_of(RUN))
+    stage.api.delete_run(RUN)
+    assert len(stage.erase()) == 1
+    assert [item[keys.SORT] for item in stage.items_of(RUN)] == [keys.LAKE, keys.RUN]
+    assert not stage.s3.objects
+
+
+# -- runs that TTL has taken --------------------------------------------------------------------
+
+
+def expire(stage: MemoryStage, run: RunRef = RUN) -> None:
+    """What TTL leaves of a run whose files the lake still keeps."""
+    for item in stage.items_of(run):
+        if item[keys.SORT] != keys.LAKE:
+            del stage.dynamodb.items[item[keys.PARTITION], item[keys.SORT]]
+
+
+def test_a_run_that_has_expired_is_still_deleted_from_the_lake() -> None:
+    stage = recorded(RUN, *NEIGHBOURS)
+    expire(stage)
+    before = [contents(stage, run) for run in NEIGHBOURS]
+    asked = stage.api.delete_run(RUN)
+    assert stage.api.delete_run(RUN) == asked
+    stage.erase_all()
+    assert lake_of(stage).versions_of(RUN) == []
+    assert [item[keys.SORT] for item in stage.items_of(RUN)] == [keys.RUN]
+    assert [contents(stage, run) for run in NEIGHBOURS] == before
+    receipt = stage.api.read_deletion(RUN)
+    assert (receipt.status, receipt.items) == ("finished", 1)
+
+
+def test_of_a_run_that_was_never_in_the_lake_there_is_nothing_to_delete() -> None:
+    stage = recorded()
+    expire(stage)
+    with pytest.raises(NotFound):
+        stage.api.delete_run(RUN._replace(run_id="another"))
+    del stage.dynamodb.items[keys.run_partition(RUN), keys.LAKE]
+    with pytest.raises(NotFound):
+        stage.api.delete_run(RUN)
+    assert not stage.items_of(RUN)
+
+
+def test_its_tombstone_keeps_it_deleted() -> None:
+    stage = recorded()
+    expire(stage)
+    stage.api.delete_run(RUN)
+    assert stage.ingest(build.body(build.started(), build.step(1))) == []
+    stage.erase_all()
+    assert [item[keys.SORT] for item in stage.items_of(RUN)] == [keys.RUN]
+
+
+def test_one_that_is_opened_again_meanwhile_is_asked_for_again() -> None:
+    stage = recorded()
+    expire(stage)
+
+    def open_meanwhile(call: str, when: str) -> None:
+        if (call, when) == ("dynamodb.get_item", "after"):  # the note was read
+            stage.calls.hook = lambda call, when: None
+            stage.ingest(build.body(build.started()))
+
+    stage.calls.hook = open_meanwhile
+    with pytest.raises(Unavailable, match="meanwhile"):
+        stage.api.delete_run(RUN)
+    stage.api.delete_run(RUN)
+    stage.erase_all()
+    assert lake_of(stage).versions_of(RUN) == []
+
+
+@pytest.mark.parametrize("locked", [False, True])
+def test_notes_of_a_tenant_s_expired_runs_go_with_it(locked: bool) -> None:
+    stage = recorded(RUN, *NEIGHBOURS, locked=locked)
+    lake_of(stage).s3.most_versions = 2
+    for run in (RUN, *NEIGHBOURS):
+        expire(stage, run)
+    lake = stage.erase_parts.erase.lake
+    assert lake
+    lake.notes.forget(lake.objects.runs_of_tenant("acme"))
+    left = [run for run in (RUN, *NEIGHBOURS) if stage.items_of(run)]
+    assert left == [run for run in NEIGHBOURS if run.tenant_id != "acme"]
 
 
 # -- locks --------------------------------------------------------------------------------------

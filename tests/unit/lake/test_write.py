@@ -3,6 +3,8 @@
 import json
 import logging
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -16,7 +18,7 @@ from tests import build, invariants
 from tests.build import RUN, T0
 from tests.event_files import event
 from tests.fakes.calls import client_error
-from tests.memory_lake import MemoryLake, passes_filter
+from tests.memory_lake import KEPT_DAYS, MemoryLake, passes_filter
 from tests.memory_stage import MemoryStage
 from tests.telling import listening
 
@@ -138,6 +140,108 @@ def test_a_run_of_which_calls_have_expired_stays_whole_in_the_lake() -> None:
     assert lake_of(stage).s3.objects == before
 
 
+def test_a_call_that_goes_between_the_two_looks_leaves_the_files_as_they_were() -> None:
+    """Deleted meanwhile, or expired: rows of some calls would be no run."""
+    stage = recorded()
+    stage.drain()
+    before = dict(lake_of(stage).s3.objects)
+
+    def take_one(call: str, when: str) -> None:
+        if (call, when) == ("dynamodb.put_item", "after"):  # the note: all steps were read
+            stage.calls.hook = lambda call, when: None
+            step = stage.items_of(RUN, keys.STEP_PREFIX)[-1]
+            del stage.dynamodb.items[step["PK"], step["SK"]]
+
+    stage.calls.hook = take_one
+    assert lake_of(stage).parts.write(RUN) is None
+    assert lake_of(stage).s3.objects == before
+
+
+def test_calls_that_did_not_come_back_cost_the_lake_none() -> None:
+    """A rebuilt run counts what came back, and its summary too."""
+    stage = recorded()
+    stage.drain()
+    before = dict(lake_of(stage).s3.objects)
+    for item in stage.items_of(RUN):
+        if item["SK"] != keys.LAKE:
+            del stage.dynamodb.items[item["PK"], item["SK"]]
+    record(stage, steps=4)
+    stage.drain()
+    assert lake_of(stage).s3.objects == before
+    record(stage, steps=6)
+    stage.drain()
+    (row,) = lake_of(stage).rows("runs", RUN)
+    assert row["agents_total"] == 6
+
+
+def test_a_run_is_in_the_table_of_runs_under_one_day_at_any_moment() -> None:
+    stage = recorded()
+    stage.drain()
+    stage.ingest(build.body(build.started(T0 - DAY_NS)))
+
+    def once(call: str, when: str) -> None:
+        assert len([key for key in lake_of(stage).files_of(RUN) if "/runs/" in key]) <= 1
+
+    stage.calls.hook = once
+    stage.drain()
+    assert lake_of(stage).files_of(RUN) == files(day="2026-11-28")
+
+
+def test_what_is_there_already_is_not_put_again() -> None:
+    """Its end and its summary may come apart, and a batch again: each put would be a version."""
+    stage = recorded()
+    records = lake_of(stage).new_stream_records()
+    assert lake_of(stage).deliver(records) == []
+    puts = stage.calls.made.count("s3.put_object")
+    for record in records:
+        assert lake_of(stage).deliver([record]) == []
+    assert stage.calls.made.count("s3.put_object") == puts
+
+
+def test_runs_of_a_batch_are_written_at_once_and_each_failure_is_its_own() -> None:
+    stage = recorded()
+    others = [RUN._replace(run_id=f"other-{n}") for n in range(6)]
+    for run in others:
+        record(stage, run)
+    records = lake_of(stage).new_stream_records()
+    with ThreadPoolExecutor(3) as pool:
+        lake_of(stage).parts = replace(lake_of(stage).parts, spread=pool.map)
+        lake_of(stage).s3.refused = {files(others[1])[0]}
+        (resume_at,) = lake_of(stage).deliver(records)
+        assert [lake_of(stage).files_of(run) == files(run) for run in others] == [
+            run != others[1] for run in others
+        ]
+        position = [r["dynamodb"]["SequenceNumber"] for r in records].index(resume_at)
+        assert records[position]["dynamodb"]["Keys"]["PK"]["S"] == keys.run_partition(others[1])
+        lake_of(stage).s3.refused = set()
+        assert lake_of(stage).deliver(records[position:]) == []
+    for run in others:
+        invariants.lake_equals_summary(stage, run)
+
+
+def test_nothing_is_written_before_the_summary_is_there() -> None:
+    stage = MemoryStage(lake=True)
+    stage.ingest(build.body(build.started(), build.step(1), build.ended()))
+    stage.write_lake()
+    assert not lake_of(stage).versions_of(RUN)
+    stage.drain()
+    invariants.lake_equals_summary(stage, RUN)
+
+
+def test_the_note_lasts_as_long_as_the_files_and_never_less() -> None:
+    stage = recorded()
+    written_at = stage.now_ns // 10**9
+    stage.write_lake()
+    note = stage.item(RUN, keys.LAKE)
+    assert note is not None
+    lasts_days = (note[keys.EXPIRES] - written_at) // 86_400
+    assert lasts_days == KEPT_DAYS + 730
+    shorter = replace(lake_of(stage).parts.write, retention_days=30)
+    assert shorter(RUN)
+    again = stage.item(RUN, keys.LAKE)
+    assert again == note | {"turn": note["turn"] + 1}
+
+
 def test_a_run_that_fails_costs_the_others_nothing_and_comes_again() -> None:
     stage = recorded()
     record(stage, OTHER)
@@ -183,7 +287,7 @@ def test_whoever_is_always_overtaken_gives_up() -> None:
     table = stage.dynamodb
 
     def overtake(call: str, when: str) -> None:
-        if call == "s3.put_object" and when == "after":
+        if call == "s3.head_object" and when == "after":
             note = table.items[keys.run_partition(RUN), keys.LAKE]
             note["turn"] = {"N": str(int(note["turn"]["N"]) + 1)}
 
@@ -197,6 +301,10 @@ def test_files_of_a_tenant_lie_below_its_prefixes_and_a_run_named_like_a_file_is
     for table, prefix in zip(lake.TABLES, prefixes, strict=True):
         assert lake_ports.object_of_run(table, RUN, DAY).startswith(prefix)
         assert prefix.endswith("/tenant_id=acme/")
+    timed = RUN._replace(run_id="2026-11-30T12:00:00")
+    for key in files(timed):
+        assert ":" not in key
+        assert lake_ports.parse_object(key) == (timed, DAY)
     twin = RUN._replace(run_id=f"{RUN.run_id}.parquet")
     assert not set(files(twin)) & set(files())
 

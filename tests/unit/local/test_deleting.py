@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from functions.core import keys
-from functions.core.keys import InvocationRef
+from functions.core.keys import InvocationRef, RunRef
+from functions.core.lake_ports import LakeNote
 from functions.core.tenant_deletion import SEGMENTS
 from local.commands import LocalStageError
 from tests import build, command_line
@@ -396,7 +397,9 @@ def test_a_tenant_s_files_go_or_are_hidden(with_lake: Terminal, locked: bool) ->
     """Also those of which no run tells any more."""
     lake = with_lake.memory.lake
     assert lake
-    lake.s3.put_object(Key="lake/runs/tenant_id=acme/day=2020-01-01/old.parquet", Body=b"x")
+    old = RunRef("acme", "old")
+    lake.s3.put_object(Key="lake/calls/tenant_id=acme/day=2020-01-01/old.parquet", Body=b"x")
+    lake.parts.write.source.put_note(old, LakeNote(), LakeNote(("2020-01-01",), 1, 2**32))
     lake.s3.put_object(Key="lake/runs/tenant_id=acme2/day=2020-01-01/old.parquet", Body=b"x")
     if not locked:
         lake.s3.locked.clear()
@@ -404,5 +407,6 @@ def test_a_tenant_s_files_go_or_are_hidden(with_lake: Terminal, locked: bool) ->
     assert answer["status"] == "finished"
     assert answer.get("locked_until") == ("2036-11-27T12:00:00.000000000Z" if locked else None)
     assert files_of(with_lake) == ["lake/runs/tenant_id=acme2/day=2020-01-01/old.parquet"]
+    assert with_lake.memory.item(old, keys.LAKE) is None
     older = {key for key in lake.s3.older if "tenant_id=acme/" in key}
     assert len(older) == (7 if locked else 0)
