@@ -28,7 +28,7 @@ from functions.summarize.recount import Recount, Recounted
 from functions.summarize.tally import Tally
 from functions.sweep.sweep import Sweep
 from local import dead_letters, dead_letters_redrive
-from tests.simulation import sources
+from tests.simulation import lake_bugs, world
 
 type Planted = Callable[[], AbstractContextManager[object]]
 
@@ -422,11 +422,13 @@ BUGS: Final[Mapping[str, Planted]] = {
     ),
     "objects hidden, not erased": _patched(s3_versions.S3Versions, "take_below", _hides_objects),
     "receipt added to, whatever stands": _patched(DynamoDBTombstones, "note", _counts_by_adding),
-    "filter lets own writes through": _patched(sources, "passes_filter", _all_pass),
+    "filter lets own writes through": _patched(world, "passes_filter", _all_pass),
+    **lake_bugs.BUGS,
 }
 """By name. `python -m tests.simulation --bugs` says which seed finds which."""
 
 _FAULTS: Final = {
+    "lake": False,
     "sweeps": 2,
     "redrives": 0,
     "deletes": 0,
@@ -435,11 +437,25 @@ _FAULTS: Final = {
     "badness": 0.0,
 }
 
-_DELETIONS: Final = {"deletes": 2, "sweeps": 0, "redrives": 0, "reads": 0, "rebuild": False}
+_DELETIONS: Final = {
+    "lake": False,
+    "deletes": 2,
+    "sweeps": 0,
+    "redrives": 0,
+    "reads": 0,
+    "rebuild": False,
+}
 
 FOCUS: Final[Mapping[str, Mapping[str, Any]]] = {
+    **lake_bugs.FOCUS,
+    "stale mark whatever stands there": {"lake": True},
     # Only the one request that tells may fail, between the asking and the marking.
-    "dead letter deleted before it is sent": {"redrives": 2, "deletes": 0, "sweeps": 0},
+    "dead letter deleted before it is sent": {
+        "lake": False,
+        "redrives": 2,
+        "deletes": 0,
+        "sweeps": 0,
+    },
     "stale mark before it is told": _FAULTS,
     "events that were not taken are forgotten": _FAULTS,
     "no second look": _DELETIONS,
@@ -447,6 +463,7 @@ FOCUS: Final[Mapping[str, Mapping[str, Any]]] = {
     "receipt added to, whatever stands": _DELETIONS,
     # The end of the run never reaches summarize, so that the recount's own mark is the only one.
     "ended mark after the recount": {
+        "lake": False,
         "poison_records": 1,
         "poison_ends": True,
         "faults": 0,

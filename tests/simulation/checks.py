@@ -16,6 +16,7 @@ from tests import build, invariants
 from tests.memory_stage import DEAD_LETTERS, MemoryStage
 from tests.simulation import swept
 from tests.simulation.deleting import gone_for_good
+from tests.simulation.lake_writing import files_are_noted, gone_from_lake
 from tests.simulation.quiet import quiet
 from tests.simulation.scenario import Sent
 from tests.simulation.world import SWEPT_AFTER_S, World
@@ -35,8 +36,11 @@ class AfterEach:
         self._steps: dict[str, int] = {}
         self._digests: dict[tuple[str, str], str] = {}
         self._seen = 0
+        self._refs = {sent.ref for sent in world.sent}
 
     def __call__(self, label: str) -> None:
+        if self._world.stage.lake and _may_touch_lake(label):
+            files_are_noted(self._world.stage, self._refs, self._world.coverage)
         stream = self._world.stage.dynamodb.stream
         while self._seen < len(stream):
             record = stream[self._seen]["dynamodb"]
@@ -55,7 +59,7 @@ class AfterEach:
             return
         item = from_attributes(attributes)
         run, _ = keys.parse_run_partition(partition)
-        assert run in {sent.ref for sent in self._world.sent}, f"I8: {partition}"
+        assert run in self._refs, f"I8: {partition}"
         if items.DELETED in (stage.item(run, keys.RUN) or {}):
             return  # what comes and goes behind a tombstone
         if "pointer" in item:
@@ -81,6 +85,10 @@ class AfterEach:
             self._covered[whole] = covered
 
 
+def _may_touch_lake(label: str) -> bool:
+    return label.rpartition(" ")[2].lower() == "lake" or label == "dynamodb.batch_write_item"
+
+
 def _stays_deleted(record: dict[str, Any]) -> None:
     """I13: nothing takes a tombstone away, or puts anything of the run on it."""
     old, new = record.get("OldImage", {}), record.get("NewImage", {})
@@ -92,7 +100,7 @@ def _stays_deleted(record: dict[str, Any]) -> None:
 
 
 def at_rest(world: World) -> None:
-    """I1, I2, I3, I4, I5, I6, I7, I12 and I13, after `run` and `repair`."""
+    """I1, I2, I3, I4, I5, I6, I7, I12, I13 and the lake, after `run` and `repair`."""
     stage = world.stage
     assert not world.reader.wrong, world.reader.wrong[0]
     invariants.caps_hold(stage)
@@ -100,13 +108,19 @@ def at_rest(world: World) -> None:
     assert all(letter.attributes for letter in letters), "I1: a dead letter without a reason"
     refused = {letter.body for letter in letters}
     assert not refused & {body for sent in world.sent for body in sent.bodies}, "I1: good, refused"
-    if not world.stream.poisoned and not world.faults.happened:
-        assert not world.stream.given_up, "I10: given up without a fault"
+    for stream in (world.stream, world.stream_of_lake):
+        if not stream.poisoned and not world.faults.happened:
+            assert not stream.given_up, f"I10: {stream.name} gave up without a fault"
     for sent in world.sent:
         if sent.ref in world.deleter.deleted:
-            gone_for_good(stage, world.deleter.receipt(sent.ref))
+            receipt = world.deleter.receipt(sent.ref)
+            gone_for_good(stage, receipt)
+            if stage.lake:
+                gone_from_lake(stage, receipt)
             continue
         stored = _stored_once(stage, sent)
+        if stage.lake:
+            invariants.lake_equals_summary(stage, sent.ref)
         if sent.conflicting:
             continue  # which body arrived first decides what there is to sum
         _exact(world, sent, stored)
@@ -198,7 +212,7 @@ def _confluent(stage: MemoryStage, sent: Sent, other: MemoryStage, *, lost: bool
 
 
 def _state(stage: MemoryStage, sent: Sent, *, lost: bool) -> dict[tuple[str, str], Any]:
-    left_out = {keys.PREVIEW}
+    left_out = {keys.PREVIEW, keys.LAKE}
     if lost:
         left_out.add(keys.TOTALS)
     run = stage.item(sent.ref, keys.RUN) or {}

@@ -62,6 +62,7 @@ class Deleter:
         stage: MemoryStage,
         clients: tuple[Any, Any, Any],
         api: Api,
+        s3_of_lake: Any,
     ) -> None:
         self.quiet_time = QuietTime()
         self._tasks = tasks
@@ -71,8 +72,10 @@ class Deleter:
         self._api = api
         self._waits_for: set[RunRef] = set()
         self._shown_ns = NOW_NS
-        settings = EraseSettings("t", "b", ERASURES, QUIET_S)
-        parts = erase_handler.erase_over(*clients, settings, self.quiet_time.now_ns)
+        settings = EraseSettings("t", "b", ERASURES, QUIET_S, "l" if stage.lake else "")
+        parts = erase_handler.erase_over(
+            *clients, settings, self.quiet_time.now_ns, s3_of_lake=s3_of_lake
+        )
         at_once = erase_handler.at_once(parts, tasks.at_once)
         self._parts = replace(at_once, telemetry=Quiet())
         self.erasures = Queue("erase", tasks, weather, self._erase_batch, self._may_still_erase)

@@ -79,9 +79,9 @@ def explore(
 
 def play(plan: Plan, explored: Explored, planted: Planted = nullcontext) -> Violation | None:
     """One schedule, from the first message to rest, repaired and looked at."""
-    sent = scenario.draw(random.Random(plan.seed))  # noqa: S311 - reproducible is the point
+    sent = scenario.draw(random.Random(plan.seed), move=plan.lake)  # noqa: S311 - reproducible
     if plan.deletes:
-        sent.append(scenario.neighbour(random.Random(plan.seed + 10)))  # noqa: S311
+        sent.append(scenario.neighbour(random.Random(plan.seed + 10), move=plan.lake))  # noqa: S311
     world = World(plan, sent, explored.coverage)
     after_each = checks.AfterEach(world)
     violated: list[str] = []

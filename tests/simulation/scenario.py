@@ -4,6 +4,7 @@ import random
 from dataclasses import dataclass
 
 from functions.core.keys import RunRef
+from functions.core.retention import DAY_S
 from runtally import wire
 from tests import build
 from tests.build import SECOND, T0
@@ -47,23 +48,25 @@ class Sent:
         return len({wire.encode_event(step) for step in steps}) > len(self.steps)
 
 
-def draw(rng: random.Random) -> list[Sent]:
-    """One or two runs; two have the same id, under two tenants."""
-    return [_run(rng, RunRef(tenant, "run-1")) for tenant in TENANTS[: rng.choice((1, 1, 1, 2))]]
+def draw(rng: random.Random, *, move: bool = False) -> list[Sent]:
+    """One or two runs; two have the same id, under two tenants. Those that `move` have a second
+    start oftener than others, which is on the day before."""
+    tenants = TENANTS[: rng.choice((1, 1, 1, 2))]
+    return [_run(rng, RunRef(tenant, "run-1"), move) for tenant in tenants]
 
 
-def neighbour(rng: random.Random) -> Sent:
+def neighbour(rng: random.Random, *, move: bool = False) -> Sent:
     """A run whose id begins as another's does."""
-    return _run(rng, RunRef(TENANTS[0], "run-10"))
+    return _run(rng, RunRef(TENANTS[0], "run-10"), move)
 
 
-def _run(rng: random.Random, ref: RunRef) -> Sent:
+def _run(rng: random.Random, ref: RunRef, move: bool) -> Sent:
     events: list[wire.Event] = [_step(rng, n) for n in range(1, rng.randint(2, 10))]
     events += [build.log(50 + n, *rng.choices(_TEXTS, k=2)) for n in range(rng.choice((0, 0, 1)))]
-    for n in range(rng.choice((0, 1, 1, 2))):
+    for n in range(rng.choice((0, 1, 2, 2) if move else (0, 1, 1, 2))):
         # The earlier of two starts is the one that counts, and lets the run be silent for longer.
         patience = PATIENCE_S if n else None
-        at = T0 - n * SECOND
+        at = T0 - n * (DAY_S if move else 1) * SECOND
         events.append(build.started(at, pipeline=f"pipeline {n}", stale_after_s=patience))
     for n in range(rng.choice((0, 1, 1, 1, 2))):
         result = rng.choice((None, "done", "完" * 9))

@@ -5,11 +5,11 @@ import zlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from functions.core import keys
-from tests.memory_stage import passes_filter
-from tests.simulation.tasks import Killed, Sandbox, Tasks
+from tests.simulation.tasks import Killed, Sandbox, Task, Tasks
 
 type Record = dict[str, Any]
 type Invoke = Callable[[list[Record]], set[str]]
@@ -130,47 +130,70 @@ class Shard:
 _SPACE = 2**32
 
 
+def by_partition(record: Record) -> int:
+    """Where its shard is: order per partition key."""
+    return zlib.crc32(record["dynamodb"]["Keys"]["PK"]["S"].encode())
+
+
+def by_item(record: Record) -> int:
+    """Order per item only, as with a parallelization factor above 1."""
+    key = record["dynamodb"]["Keys"]
+    return zlib.crc32(f"{key['PK']['S']} {key['SK']['S']}".encode())
+
+
+def shards(many: int) -> list[Shard]:
+    edges = [_SPACE * n // many for n in range(many + 1)]
+    return [Shard(low, high) for low, high in pairwise(edges)]
+
+
 @dataclass(eq=False)
 class Stream:
-    """A table's stream: order per partition key; shards split; batches of any size; retries from
-    the lowest failed number, bisect, then the failure destination."""
+    """A table's stream as one function reads it: order as `place` says; shards split; batches of
+    any size; retries from the lowest failed number, bisect, then the failure destination."""
 
+    name: str
     tasks: Tasks
     weather: Weather
     invoke: Invoke
     source: list[Record]
+    passes: Callable[[Record], bool]
     busy: Callable[[], bool]
     give_up: Callable[[list[Record]], None]
+    place: Callable[[Record], int] = by_partition
     splits: int = 0
     most_retries: int = 10
     poison: int = 0
     poison_ends: bool = False
     poisoned: set[str] = field(default_factory=set)
     lost: bool = False
-    """Whether TOTALS may lag, because records were given up, or are gone."""
+    """Whether what stands on the records may lag, because some were given up, or are gone."""
     given_up: bool = False
     gone: bool = False
     in_flight: int = 0
-    shards: list[Shard] = field(default_factory=lambda: [Shard(0, _SPACE)])
+    shards: list[Shard] = field(default_factory=lambda: shards(1))
+    readers: set[Task] = field(default_factory=set)
     _read: int = 0
 
     def start(self) -> None:
         for shard in self.shards:
-            self.tasks.spawn(lambda shard=shard: self._process(shard))  # type: ignore[misc]
+            self._start(shard)
+
+    def _start(self, shard: Shard) -> None:
+        self.readers.add(self.tasks.spawn(lambda: self._process(shard)))
 
     def take_in(self) -> None:
         """Sort what was written since into the shards that are open."""
         for record in self.source[self._read :]:
-            if passes_filter(record):
-                place = zlib.crc32(record["dynamodb"]["Keys"]["PK"]["S"].encode())
+            if self.passes(record):
+                place = self.place(record)
                 (shard,) = [s for s in self.shards if not s.closed and s.low <= place < s.high]
                 shard.records.append(record)
                 if self.poison and self.weather.draw.random() < self._poison_chance(record):
                     self.poison -= 1
                     self.poisoned.add(record["dynamodb"]["SequenceNumber"])
-                    self.weather.coverage["weather/poisoned record"] += 1
+                    self._came("record poisoned")
         self._read = len(self.source)
-        if self.splits and self.weather.strikes("shard split"):
+        if self.splits and self.weather.strikes(f"{self.name} shard split"):
             self.splits -= 1
             self._split(self.weather.draw.choice([s for s in self.shards if not s.closed]))
 
@@ -189,7 +212,7 @@ class Stream:
         middle = (shard.low + shard.high) // 2
         for child in (Shard(shard.low, middle, shard), Shard(middle, shard.high, shard)):
             self.shards.append(child)
-            self.tasks.spawn(lambda child=child: self._process(child))  # type: ignore[misc]
+            self._start(child)
 
     def _process(self, shard: Shard) -> None:
         attempts = 0
@@ -201,12 +224,12 @@ class Stream:
                     return
                 self.tasks.idle()
                 continue
-            if self.weather.strikes("outage of a day", 0.02):
+            if self.weather.strikes(f"{self.name} outage of a day", 0.02):
                 self.lost = self.gone = True
                 shard.position = len(shard.records)
                 continue
             start = shard.position
-            if self.weather.strikes("batch again", 0.3):  # a checkpoint that was lost
+            if self.weather.strikes(f"{self.name} batch again", 0.3):  # a checkpoint that was lost
                 start = self.weather.draw.randint(0, start)
             most = len(shard.records) - shard.position
             end = shard.position + (size or self.weather.draw.randint(1, most))
@@ -218,12 +241,12 @@ class Stream:
                 shard.position, attempts, size = done_to, 0, None
             elif end - shard.position > 1:  # bisecting does not count as a retry
                 size = (end - shard.position) // 2
-                self.weather.coverage["weather/bisected"] += 1
+                self._came("bisected")
             elif attempts < self.most_retries:
                 attempts, size = attempts + 1, 1
             else:
                 self.lost = self.given_up = True
-                self.weather.coverage["weather/given up"] += 1
+                self._came("given up")
                 self.give_up(shard.records[shard.position : end])
                 shard.position, attempts, size = end, 0, None
             self.tasks.pause()
@@ -237,14 +260,17 @@ class Stream:
         try:
             failed = self.invoke(batch)
         except Killed:
-            self.weather.coverage["weather/summarize killed"] += 1
+            self._came("killed")
             return 0
         finally:
             self.in_flight -= 1
             self.tasks.changed()
-        if self.weather.strikes("answer of summarize lost", 0.2):
+        if self.weather.strikes(f"{self.name} answer lost", 0.2):
             return 0
         return min((numbers.index(number) for number in failed), default=len(batch))
+
+    def _came(self, what: str) -> None:
+        self.weather.coverage[f"weather/{self.name} {what}"] += 1
 
 
 def in_sandbox(tasks: Tasks, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:

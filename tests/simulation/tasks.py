@@ -1,7 +1,7 @@
 """Tasks that take turns: whoever makes a request waits, and the schedule chooses who goes on."""
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +48,10 @@ class Tasks:
     def current(self) -> Task:
         assert self._current is not None, "not within a task"
         return self._current
+
+    def go_on_without(self, these: Set[Task]) -> bool:
+        """Whether others are left."""
+        return any(task not in these for task in self._alive)
 
     def spawn(self, work: Callable[[], None], sandbox: Sandbox | None = None) -> Task:
         task = Task(work, self._schedule.choice((1, 1, 3, 12)), sandbox)

@@ -11,6 +11,7 @@ from unittest import mock
 import pytest
 
 from functions.ingest import handler as ingest_handler
+from functions.lake import handler as lake_handler
 from functions.summarize import handler as summarize_handler
 from functions.summarize import recount_handler
 from local.paths import ROOT
@@ -20,6 +21,20 @@ from tests.simulation.faults import kinds_of
 from tests.simulation.world import Plan
 
 PARTS, SCHEDULES = 6, 500
+_LAKE_MEETS = (
+    "lake/overtaken",
+    "lake/claim refused",
+    "lake/moved to another day",
+    "lake/under two days for a moment",
+    "lake/asked for, written",
+    "lake/asked for, nothing to write",
+    "weather/lake killed",
+    "weather/lake answer lost",
+    "weather/lake bisected",
+    "weather/lake given up",
+    "weather/lake shard split",
+    "s3.get_object_retention lake/none",
+)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -40,7 +55,9 @@ def test_every_planted_bug_is_found(name: str) -> None:
     assert explored.violations, f"{name} was not found in {explored.schedules:,} schedules"
 
 
-@pytest.mark.parametrize("handler", [ingest_handler, summarize_handler, recount_handler])
+@pytest.mark.parametrize(
+    "handler", [ingest_handler, summarize_handler, recount_handler, lake_handler]
+)
 def test_functions_that_do_nothing_are_found(handler: Any) -> None:
     def nothing(*_: Any) -> dict[str, Any]:
         return {"batchItemFailures": []}
@@ -49,6 +66,13 @@ def test_functions_that_do_nothing_are_found(handler: Any) -> None:
         return mock.patch.object(handler, "process", nothing)
 
     assert explore(range(1, 200), planted, most_violations=1).violations
+
+
+def test_a_lake_meets_what_it_is_made_for() -> None:
+    coverage = explore(range(1, 101), focus={"lake": True}).coverage
+    missed = [name for name in _LAKE_MEETS if not coverage[name]]
+    assert not missed
+    assert not explore(range(1, 6), focus={"lake": False}).coverage["s3.put_object lake/none"]
 
 
 def test_a_seed_is_a_schedule() -> None:

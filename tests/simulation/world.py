@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 from unittest import mock
@@ -27,19 +29,42 @@ from functions.ingest import handler as ingest_handler
 from functions.summarize import handler as summarize_handler
 from functions.summarize import recount_handler, tally
 from functions.sweep import handler as sweep_handler
-from tests.memory_stage import DEAD_LETTERS, ERASURES, EVENTS, NOW_NS, RECOUNTS, MemoryStage
+from tests.memory_lake import passes_filter as passes_filter_of_lake
+from tests.memory_stage import (
+    DEAD_LETTERS,
+    ERASURES,
+    EVENTS,
+    NOW_NS,
+    RECOUNTS,
+    MemoryStage,
+    passes_filter,
+)
 from tests.simulation.deleting import Deleter
 from tests.simulation.faults import Faults, Network
+from tests.simulation.lake_writing import LakeWriter
 from tests.simulation.quiet import Quiet
 from tests.simulation.readers import Reader
 from tests.simulation.redriving import Redriver, partly_refused
 from tests.simulation.scenario import Sent
-from tests.simulation.sources import Message, Queue, Stream, Weather, in_sandbox
+from tests.simulation.sources import (
+    Message,
+    Queue,
+    Record,
+    Stream,
+    Weather,
+    by_item,
+    by_partition,
+    in_sandbox,
+    shards,
+)
 from tests.simulation.tasks import Killed, Sandbox, Tasks
 
 _FIVE_MINUTES_NS = 300 * 10**9
 SWEPT_AFTER_S = 600
 """When the last sweep comes: later than an hour, the deadline, after the last event."""
+LAKES = 0.15
+"""The share of schedules in a stage with a lake."""
+LOCKED_UNTIL = datetime(2999, 1, 1, tzinfo=UTC)
 _POISON_BODIES = ("{", "null", '{"v":1}', '{"v":2,"tenant_id":"acme","events":[]}')
 
 
@@ -66,6 +91,15 @@ class Plan:
     only: frozenset[int] | None = None
     redrives: int = 0
     deletes: int = 0
+    lake: bool = False
+    lake_lanes: int = 1
+    lake_asks: int = 0
+    lake_page: int = 1_000
+    lake_locks: bool = False
+    lake_late: int = 0
+    """How many messages come once there is something in the lake."""
+    lake_faults: bool = False
+    """Whether all faults are met by what the lake's function asks for, and in the lake's bucket."""
 
     @classmethod
     def of(
@@ -96,8 +130,16 @@ class Plan:
             only=only,
             redrives=rng.choice((0, 0, 1, 3)),
             deletes=rng.choice((0, 0, 1, 2)),
+            lake=rng.random() < LAKES,
+            lake_lanes=rng.choice((1, 2, 4)),
+            lake_asks=rng.choice((0, 0, 1, 3)),
+            lake_page=rng.choice((1, 2, 1_000)),
+            lake_locks=rng.random() < 0.3,
+            lake_late=rng.choice((0, 0, 1, 3)),
+            lake_faults=rng.random() < 0.5,
         )
-        return replace(plan, **focus)
+        plan = replace(plan, **focus)
+        return plan if plan.lake else replace(plan, lake_late=0)
 
 
 class World:
@@ -111,18 +153,19 @@ class World:
         self.plan = plan
         self.sent = sent
         self.coverage = coverage
-        self.stage = MemoryStage(page_bytes=plan.page_bytes)
+        self.stage = MemoryStage(page_bytes=plan.page_bytes, lake=plan.lake)
         self._rng = random.Random(plan.seed + 1)  # noqa: S311
         self.tasks = Tasks(random.Random(plan.seed + 2))  # noqa: S311
         draw = random.Random(plan.seed + 3)  # noqa: S311
         self.faults = Faults(draw, plan.fault_rate, plan.faults, plan.only)
         self.network = Network(self.tasks, self.faults, coverage)
         self.weather = Weather(random.Random(plan.seed + 4), plan.badness, coverage)  # noqa: S311
-        self._dynamodb = self.network.client("dynamodb", self.stage.dynamodb)
-        self._s3 = self.network.client("s3", self.stage.s3)
-        self._failed_batches = self.network.client("s3", self.stage.failed_batches)
-        self._sqs = self.network.client("sqs", self.stage.sqs)
-        self._events = self.network.client("events", self.stage.events)
+        client = partial(self.network.client, spared=plan.lake and plan.lake_faults)
+        self._dynamodb = client("dynamodb", self.stage.dynamodb)
+        self._s3 = client("s3", self.stage.s3)
+        self._failed_batches = client("s3", self.stage.failed_batches)
+        self._sqs = client("sqs", self.stage.sqs)
+        self._events = client("events", self.stage.events)
         self._unsent: list[str] = []
         self._wire_functions()
         self._wire_sources()
@@ -135,6 +178,7 @@ class World:
         )
         reads = random.Random(plan.seed + 6)  # noqa: S311
         self.reader = Reader(api, self.tasks, reads, coverage, plan.reads)
+        s3_of_lake = self.network.client("s3", self.stage.lake.s3) if self.stage.lake else None
         self.deleter = Deleter(
             self.tasks,
             random.Random(plan.seed + 9),  # noqa: S311
@@ -142,7 +186,9 @@ class World:
             self.stage,
             (self._dynamodb, self._s3, self._sqs),
             api,
+            s3_of_lake,
         )
+        self._wire_lake(s3_of_lake)
 
     def _wire_functions(self) -> None:
         """Containers are reused from one invocation to the next; each has a clock of its own."""
@@ -199,10 +245,12 @@ class World:
             "recount", self.tasks, self.weather, self._recount_batch, self._may_still_count
         )
         self.stream = Stream(
+            "summarize",
             self.tasks,
             self.weather,
             self._summarize_batch,
             self.stage.dynamodb.stream,
+            self._passes,
             self._may_still_store,
             self._keep_failed_batch,
             splits=self.plan.splits,
@@ -219,6 +267,37 @@ class World:
             self.plan.redrives,
             self._others_go_on,
         )
+
+    def _wire_lake(self, s3: Any) -> None:
+        """A second reader of the stream, with a place of its own in it; it rests without a lake."""
+        plan = self.plan
+        self._lake = LakeWriter(
+            self.tasks,
+            random.Random(plan.seed + 11),  # noqa: S311
+            self.coverage,
+            self.stage,
+            (self.network.client("dynamodb", self.stage.dynamodb), s3),
+            self.deleter.quiet_time,
+            plan.containers,
+        )
+        self.stream_of_lake = Stream(
+            "lake",
+            self.tasks,
+            self.weather,
+            self._lake.batch,
+            self.stage.dynamodb.stream,
+            self._passes_to_lake,
+            lambda: self.tasks.go_on_without(self.stream_of_lake.readers),
+            self._lake.give_up,
+            place=by_item if plan.lake_lanes > 1 else by_partition,
+            splits=plan.splits,
+            poison=plan.poison_records,
+            poison_ends=plan.poison_ends,
+            shards=shards(plan.lake_lanes),
+        )
+        if self.stage.lake:
+            self.stage.lake.s3.most_versions = plan.lake_page
+            self.stage.lake.s3.lock_until = LOCKED_UNTIL if plan.lake_locks else None
 
     # -- a schedule -----------------------------------------------------------------------------
 
@@ -249,6 +328,9 @@ class World:
             self.tasks.spawn(self._redriver.redrive_now_and_then)
         self.tasks.spawn(self._read)
         self.deleter.start([sent.ref for sent in self.sent[: self.plan.deletes]])
+        if self.plan.lake:
+            self.stream_of_lake.start()
+            self.tasks.spawn(self._ask_for_lake_now_and_then)
         for _ in range(self.plan.sweeps):
             self.tasks.spawn(self._sweep_now_and_then)
         self.tasks.run()
@@ -258,7 +340,8 @@ class World:
         self.reader.read(self.stage.dynamodb)
 
     def repair(self) -> None:
-        """What was given up is moved back; where stream records were lost, runs are recounted."""
+        """What was given up is moved back; where stream records were lost, runs are recounted, and
+        written to the lake."""
         self._redriver.hand_back()
         for queue in (self.events, self.recounts):
             for message in queue.dead:
@@ -274,9 +357,25 @@ class World:
         for queue in (self.events, self.recounts):
             self.tasks.spawn(queue.poll)
         self.stream.start()
+        if self.plan.lake:
+            self.stream_of_lake.start()
         self.tasks.run()
         self._sweep_at_rest()
         self.deleter.finish()
+        if self.plan.lake:
+            self._repair_lake()
+
+    def _repair_lake(self) -> None:
+        """Once all is read that can be, who reads the letters has those runs written."""
+        self.stream_of_lake.start()
+        self.tasks.run()
+        gone = {sent.ref for sent in self.sent} if self.stream_of_lake.gone else set()
+        self.tasks.spawn(lambda: self._lake.ask_for(gone | self._lake.given_up))
+        self.tasks.run()
+
+    def _ask_for_lake_now_and_then(self) -> None:
+        refs = [sent.ref for sent in self.sent]
+        self._lake.ask_now_and_then(refs, self.plan.lake_asks)
 
     def _sweep_now_and_then(self) -> None:
         """At any moment, by a clock that runs ahead or behind, and not always to its end."""
@@ -309,6 +408,8 @@ class World:
 
     def _send(self) -> None:
         while self._unsent:
+            if len(self._unsent) == self.plan.lake_late:
+                self._lake.wait_for_summary(sent.ref for sent in self.sent)
             self.events.send(self._unsent.pop())
             if self._rng.random() < 0.5:
                 self.tasks.pause()
@@ -357,6 +458,12 @@ class World:
     def _take_recounts(self) -> None:
         for message in self.stage.sqs.queues.pop(RECOUNTS, []):
             self.recounts.send(message.body)
+
+    def _passes(self, record: Record) -> bool:
+        return passes_filter(record)
+
+    def _passes_to_lake(self, record: Record) -> bool:
+        return passes_filter_of_lake(record)
 
     def _keep_failed_batch(self, records: list[dict[str, Any]]) -> None:
         """As Lambda does: an object with the records, which the bucket announces."""
