@@ -26,6 +26,7 @@ BENCHMARKS: Final = {
     "recount": "a recount of 1,500, 20,000 and 100,000 steps: CPU, memory, read units",
     "read": "the detail of a run with 1,500 and with 100,000 calls",
     "export": "an export of 1,500, 20,000 and 100,000 calls: CPU, memory, size of the files",
+    "lake": "runs of 60, 1,500 and 100,000 calls to the lake: CPU, memory, dollars",
     "sdk": "what recording adds to an agent's thread; memory and loss with SQS slow or down",
     "hot": "one run at up to 10,000 steps a second, 1 and 8 buckets; 200 runs of one tenant",
     "sustain": "events a second end to end on the embedded AWS, for minutes: lag and memory",

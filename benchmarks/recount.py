@@ -52,7 +52,7 @@ def _measured(steps: int) -> dict[str, Any]:
     recount = recount_handler.recount_over(*made, settings).recount
     base = peak()
     took: list[float] = []
-    for _ in range(1 + ROUNDS[steps]):
+    for _ in range(1 + ROUNDS.get(steps, 1)):
         began = time.process_time()
         done = recount(RUN, None)
         took.append((time.process_time() - began) * 1_000)

@@ -234,6 +234,31 @@ def _read(found: Found) -> str:
     )
 
 
+def _lake(found: Found) -> str:
+    return _table(
+        (
+            "calls of a run", "CPU, best", "CPU, middle", "in Lambda", "memory, most", "before",
+            "Parquet", "requests", "read units", "$ a million steps", "with Lambda's time",
+        ),
+        [
+            (
+                calls,
+                f"{each['cpu_s_best']:.2f} s",
+                f"{each['cpu_s_median']:.2f} s",
+                f"{each['lambda_s']} s",
+                f"{each['peak_mb']} MB",
+                f"{each['base_mb']} MB",
+                f"{each['file_mb']} MB",
+                sum(each["requests"].values()),
+                f"{each['counted']['read_units']:,}",
+                f"{each['counted_usd']:.3f}",
+                f"{each['usd_per_million']:.3f}",
+            )
+            for calls, each in found["lake"].items()
+        ],
+    )  # fmt: skip
+
+
 def _sdk(found: Found) -> str:
     return _table(
         ("payload", "CPU, best", "CPU, middle", "of it, writing the payload out"),
@@ -336,6 +361,7 @@ TABLES: Final = {
     "cold": _cold,
     "recount": _recount,
     "read": _read,
+    "lake": _lake,
     "sdk": _sdk,
     "trouble": _trouble,
     "sustain": _sustain,

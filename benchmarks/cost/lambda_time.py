@@ -26,6 +26,7 @@ https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html"""
 WAIT_S: Final = {
     "s3.put_object": 0.1,
     "s3.get_object": 0.1,
+    "s3.head_object": 0.1,
     "dynamodb.get_item": 0.009,
     "dynamodb.put_item": 0.009,
     "dynamodb.update_item": 0.009,
