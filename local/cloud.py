@@ -7,9 +7,15 @@ from typing import Any, Final, Protocol
 from boto3.session import Session
 from botocore.config import Config
 
+MOST_AT_ONCE: Final = 32
+"""So many requests to a service have a connection each."""
 CLIENT_CONFIG: Final = Config(
-    retries={"mode": "standard", "total_max_attempts": 5}, read_timeout=30
+    retries={"mode": "standard", "total_max_attempts": 5},
+    read_timeout=30,
+    max_pool_connections=MOST_AT_ONCE,
 )
+# An invocation is answered when it is done; five minutes is what the slowest function may take.
+_OF_LAMBDA: Final = CLIENT_CONFIG.merge(Config(read_timeout=310, tcp_keepalive=True))
 
 
 class Cloud(Protocol):
@@ -27,7 +33,8 @@ class Account:
     session: Session
 
     def client(self, service: str) -> Any:
-        return self.session.client(service, config=CLIENT_CONFIG)  # type: ignore[call-overload]
+        config = _OF_LAMBDA if service == "lambda" else CLIENT_CONFIG
+        return self.session.client(service, config=config)  # type: ignore[call-overload]
 
     def api_url(self, outputs: Mapping[str, str]) -> str:
         return outputs["ApiUrl"]

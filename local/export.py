@@ -6,20 +6,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Final
 
+import msgspec
 from cyclopts import Parameter
 from msgspec import Struct
 from rich.console import Console
 from rich.progress import Progress
 from rich.text import Text
 
-from functions.api.runs import IndexWalk, as_kept, times_between
-from functions.core.api_ports import RunQuery
 from functions.core.errors import NotFound, Unavailable
 from functions.core.keys import RunRef
 from functions.core.lake import NotEnded
-from functions.core.model import RunStatus
 from local.commands import LocalStageError
 from local.connect import Connect, connect
+from local.ended_runs import EndedRuns, refuse_both
 from local.export_manifest import Format, Manifest
 from local.exporting import Export
 from local.moments import Since, Until
@@ -29,7 +28,6 @@ from local.reading import Reading, TenantOptions, write_json
 from local.tables import counted, said
 
 _HERE: Final = TenantOptions()
-_OPEN: Final = frozenset({RunStatus.RUNNING, RunStatus.STALE})
 
 
 class Failed(Struct, frozen=True):
@@ -39,7 +37,8 @@ class Failed(Struct, frozen=True):
 
 class Exported(Struct, frozen=True):
     """Runs that were written, with how many calls; those whose files were there and had not
-    changed; those that are open, which have no rows yet; and those that could not be written."""
+    changed; those that are open, which have no rows yet; those that could not be written; and
+    deleted ones whose files were removed."""
 
     folder: str
     format: Format
@@ -48,6 +47,7 @@ class Exported(Struct, frozen=True):
     unchanged: int
     open: int
     failed: list[Failed]
+    pruned: int = 0
 
 
 def export(  # noqa: PLR0913 - one an option
@@ -59,6 +59,7 @@ def export(  # noqa: PLR0913 - one an option
     until: Until = None,
     into: Annotated[Path, Parameter(show_default=lambda path: path.name)] = LAKE,
     format_: Annotated[Format, Parameter(name="--format")] = "parquet",
+    prune: Annotated[bool, Parameter(negative="")] = False,
     at: TenantOptions = _HERE,
     connect: Connect = connect,
 ) -> int:
@@ -76,13 +77,13 @@ def export(  # noqa: PLR0913 - one an option
     pipeline
         Only runs of this pipeline, by its exact name.
     into
-        The folder to write to. What was deleted from the stage stays in it.
+        The folder to write to. What was deleted from the stage stays in it, but for `--prune`.
     format_
         `parquet`, or `jsonl`: gzipped, a row a line.
+    prune
+        Remove the files of all runs of the tenant that were deleted from the stage.
     """
-    if run is not None and (pipeline, since, until) != (None, None, None):
-        advice = "Give a run, or `--pipeline`, `--since` and `--until` to choose runs by."
-        raise LocalStageError("A run and options to choose runs by exclude each other.", advice)
+    refuse_both(run, pipeline, since, until)
     with at.reading(connect) as reading, _writing(into) as manifest:
         chosen, left_open = _chosen(reading, run, pipeline, since, until)
         with bar() as progress:
@@ -96,6 +97,8 @@ def export(  # noqa: PLR0913 - one an option
                 read=lambda: progress.advance(calls),
             )
             answer = _export_all(one, chosen, left_open, progress, named=run is not None)
+        if prune:
+            answer = msgspec.structs.replace(answer, pruned=one.prune(reading.tenant_id))
     if at.as_json:
         write_json(answer)
     else:
@@ -119,16 +122,8 @@ def _chosen(
     """The runs that have ended, the oldest first, and how many are open, as the index says it."""
     if run is not None:
         return [reading.ref(run)], 0
-    where = {} if pipeline is None else {"pipeline": as_kept(pipeline) or ""}
-    query = RunQuery(reading.tenant_id, *times_between(since, until), where)
-    ended: list[RunRef] = []
-    left_open = 0
-    for indexed in IndexWalk(reading.reader, query, late=lambda: False):
-        if indexed.status in _OPEN:
-            left_open += 1
-        else:
-            ended.append(indexed.ref)
-    return ended[::-1], left_open
+    ended = EndedRuns.chosen(reading, pipeline, since, until)
+    return [each.ref for each in ended.runs], ended.open
 
 
 def _export_all(
@@ -166,6 +161,8 @@ def _show(answer: Exported) -> None:
     out.print(Text(f"{what} written to {answer.folder}."), soft_wrap=True)
     if answer.unchanged:
         out.print(f"{answer.unchanged:,} there already, and unchanged.", highlight=False)
+    if answer.pruned:
+        out.print(f"{counted(answer.pruned, 'deleted run')} removed.", highlight=False)
     if answer.open:
         out.print(f"{answer.open:,} left out: they have not ended.", highlight=False)
     if answer.failed:

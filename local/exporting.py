@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import batched
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,10 +24,7 @@ from local.export_manifest import Entry, Format, Manifest
 
 SUFFIXES: Final[dict[Format, str]] = {"parquet": ".parquet", "jsonl": ".jsonl.gz"}
 _UNFINISHED: Final = ".unfinished"
-
-
-class Incomplete(ValueError):  # noqa: N818 - the fact
-    """Calls that the run's summary counts are not there (any more)."""
+_RECORDS_AT_ONCE: Final = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +42,15 @@ class Export:
         """Write the run's files, unless they are there and nothing has changed; how many calls.
 
         None when they are there. Each file takes its place whole; files of a day on which the run
-        is no longer said to have begun are removed. Raises NotEnded, Incomplete, NotFound, and
-        KeyError or ValueError for an item that is none.
+        is no longer said to have begun are removed. Raises NotEnded, NotFound, SameFile, KeyError
+        or ValueError for an item that is none, and Incomplete for fewer calls than the summary
+        counts, or than the files have, which stay.
         """
         record = self.reader.record_of(ref)
         run = live_run(record.run, self.now_ns())
         before = self.manifest.entry(ref, self.format)
-        if before is not None and before.state == _state_of(record, run) and self._there(before):
+        there = self._files(before) if before else []
+        if before and before.state == _state_of(record, run) and len(there) == len(lake.TABLES):
             return None
         unfinished = self.folder / _UNFINISHED
         shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
@@ -60,28 +60,44 @@ class Export:
         finally:
             shutil.rmtree(unfinished)
 
+    def prune(self, tenant_id: str) -> int:
+        """Remove the files, in every format, of the tenant's runs that were deleted from the stage;
+        how many runs had any.
+
+        Only a tombstone says that a run was deleted: what has expired, or is not there for whatever
+        reason, keeps its files. Raises Unavailable.
+        """
+        pruned: set[RunRef] = set()
+        for entries in batched(self.manifest.entries_of(tenant_id), _RECORDS_AT_ONCE, strict=False):
+            refs = [RunRef(each.tenant_id, each.run_id) for each in entries]
+            records = self.reader.records_of(list(dict.fromkeys(refs)))
+            for ref, entry in zip(refs, entries, strict=True):
+                run = records[ref].run
+                if run is not None and run.deleted and self._unlink(entry):
+                    pruned.add(ref)
+        return len(pruned)
+
     def _write(self, run: Run, record: RunRecord, before: Entry | None, unfinished: Path) -> int:
         steps = [items.step_row(item) for item in self._counted(run)]
-        made = {
-            table: (unfinished / table.name, self._rows_to_file(table, rows, unfinished))
-            for table, rows in lake.rows_of_run(run, steps, self.reader.calls_of_run(run, ""))
-        }
-        live_run(self.reader.load_run(run.ref), self.now_ns())  # nothing was erased meanwhile
         summarized = record.summary.totals.agents_total if record.summary else 0
-        found = min(len(steps), made[lake.CALLS][1])
-        if found < max(len(steps), summarized):
-            raise Incomplete(f"{found:,} of {max(len(steps), summarized):,} calls are there")
+        calls = self.reader.calls_of_run(run, "")
+        made: dict[Table, Path] = {}
+        least = max(summarized, before.calls if before and self._files(before) else 0)
+        for table, rows in lake.rows_of_run(run, steps, calls, least):
+            made[table] = unfinished / table.name
+            self._rows_to_file(table, rows, made[table])
+        live_run(self.reader.load_run(run.ref), self.now_ns())  # nothing was erased meanwhile
         settled = record.summary is not None and summarized == len(steps)
-        entry = Entry(*run.ref, self.format, lake.day_of(run), None)
+        entry = Entry(*run.ref, self.format, lake.day_of(run), None, len(steps))
         self._remove(before, entry)
         self.manifest.note(entry)
-        for table, (file, _) in made.items():
-            place = self._place(table, entry)
+        places = [self._place(table, entry) for table in made]
+        for file, place in zip(made.values(), places, strict=True):
             place.parent.mkdir(parents=True, exist_ok=True)
             file.replace(place)
         if settled:
             state = _state_of(record, run)
-            self.manifest.note(msgspec.structs.replace(entry, state=state))
+            self.manifest.settle(msgspec.structs.replace(entry, state=state), places)
         return len(steps)
 
     def _counted(self, run: Run) -> Iterator[Item]:
@@ -89,25 +105,34 @@ class Export:
             self.read()
             yield item
 
-    def _rows_to_file(self, table: Table, rows: Iterable[Row], unfinished: Path) -> int:
+    def _rows_to_file(self, table: Table, rows: Iterable[Row], file: Path) -> None:
         if self.format == "jsonl":
-            return _write_jsonl(table, rows, unfinished / table.name)
+            _write_jsonl(table, rows, file)
+            return
         from functions.adapters.parquet import write_parquet  # noqa: PLC0415 - loads DuckDB
 
-        return write_parquet(table, rows, unfinished / table.name)
+        write_parquet(table, rows, file)
 
     def _place(self, table: Table, entry: Entry) -> Path:
         ref = RunRef(entry.tenant_id, entry.run_id)
-        return self.folder / (lake.place_of(table, ref, entry.day) + SUFFIXES[self.format])
+        return self.folder / (lake.place_of(table, ref, entry.day) + SUFFIXES[entry.format])
 
-    def _there(self, entry: Entry) -> bool:
-        return all(self._place(table, entry).exists() for table in lake.TABLES)
+    def _files(self, entry: Entry) -> list[Path]:
+        """Those that are there."""
+        places = [self._place(table, entry) for table in lake.TABLES]
+        return [place for place in places if place.exists()]
 
     def _remove(self, before: Entry | None, entry: Entry) -> None:
         """What was written of the run when it was said to have begun on another day."""
         if before is not None and before.day != entry.day:
-            for table in lake.TABLES:
-                self._place(table, before).unlink(missing_ok=True)
+            self._unlink(before)
+
+    def _unlink(self, entry: Entry) -> bool:
+        """Whether there were any."""
+        files = self._files(entry)
+        for file in files:
+            file.unlink()
+        return bool(files)
 
 
 def _state_of(record: RunRecord, run: Run) -> str:
@@ -124,16 +149,13 @@ def _state_of(record: RunRecord, run: Run) -> str:
     return hashlib.sha256(msgspec.json.encode(decides)).hexdigest()[:32]
 
 
-def _write_jsonl(table: Table, rows: Iterable[Row], file: Path) -> int:
+def _write_jsonl(table: Table, rows: Iterable[Row], file: Path) -> None:
     """A row a line, gzipped, its columns in the table's order."""
     encode = msgspec.json.Encoder(decimal_format="string").encode
-    count = 0
     with gzip.open(file, "wb", compresslevel=6) as lines:
         for row in rows:
             shown = {column.name: _shown(column, row[column.name]) for column in table.columns}
             lines.write(encode(shown) + b"\n")
-            count += 1
-    return count
 
 
 def _shown(column: Column, value: Any) -> object:

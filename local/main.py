@@ -9,7 +9,8 @@ from cyclopts import App, Group, Parameter
 from rich.markup import escape
 
 from local import (
-    admin,
+    api_keys,
+    backfill,
     deleting,
     dlq,
     doctor,
@@ -21,6 +22,7 @@ from local import (
     runs,
     stage_commands,
     tail,
+    tenants,
 )
 from local.commands import LocalStageError
 from local.progress import console
@@ -67,8 +69,9 @@ _add(
     dlq.dlq,
     deleting.delete,
     rebuild.rebuild,
+    backfill.backfill,
 )
-_add(Group("Access", help="Who may use a stage's API.", sort_key=4), admin.tenants, admin.keys)
+_add(Group("Access", help="Who may use a stage's API.", sort_key=4), tenants.tenants, api_keys.keys)
 
 
 def app() -> None:

@@ -1,7 +1,7 @@
 """The command `runtally query`: SQL over what was exported, or over a stage's lake on S3."""
 
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -10,12 +10,14 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from functions.core import times
+from functions.core.errors import Rejected
+from functions.core.ids import check_tenant_id
 from local.answers import write_csv, write_json, write_table
 from local.aws_errors import explaining
 from local.cloud import Account, Cloud
 from local.commands import LocalStageError
 from local.connect import LOCAL, STAGE_VARIABLE, connect, lake_of_stage
-from local.lake_cache import LakeUrl, Scope, bring
+from local.lake_cache import LakeUrl, Scope, brought
 from local.moments import Since, Until
 from local.paths import LAKE, cache
 from local.querying import Answer, asked
@@ -84,8 +86,10 @@ def query(  # noqa: PLR0913 - one an option
         return
     text = _sql(sql, named)
     scope = _scope(tenant, since, until)
-    folder = _folder(in_, lake, stage, lambda: clouds(stage, profile, region), scope)
-    with asked(text, folder, scope) as answer:
+    with (
+        _folder(in_, lake, stage, lambda: clouds(stage, profile, region), scope) as folder,
+        asked(text, folder, scope) as answer,
+    ):
         _writer(as_csv=as_csv, as_json=as_json)(answer)
 
 
@@ -103,28 +107,40 @@ def _sql(sql: str | None, named: str | None) -> str:
 
 def _scope(tenant: str | None, since: str | None, until: str | None) -> Scope:
     """Whole days: the one of `since`, and up to the one that `until` is in, or is the end of."""
+    if tenant is not None:
+        try:
+            check_tenant_id(tenant)
+        except Rejected as rejected:
+            failed = f"Refused: `--tenant`: {rejected.detail}."
+            raise LocalStageError(failed, "Without it, all tenants' rows are asked.") from None
     day = len("2026-11-30")
     last = None if until is None else times.text_of(max(0, times.parse(until) - 1))[:day]
     return Scope(tenant, None if since is None else since[:day], last)
 
 
+@contextmanager
 def _folder(
     in_: Path | None, lake: str | None, stage: str | None, cloud: Callable[[], Cloud], scope: Scope
-) -> Path:
-    """Where the files are that are meant: those of a lake are brought first."""
+) -> Iterator[Path]:
+    """Where the files are that are meant: those of a lake are brought first, and stay as they are
+    within the `with` block."""
     if in_ is not None and lake is not None:
         raise LocalStageError("`--in` and `--lake` exclude each other.", "Give one of them.")
     if in_ is None and (lake or stage):
         with explaining():
             there = cloud()
             url = LakeUrl.parse(lake or lake_of_stage(stage or "", there))
-            with closing(there.client("s3")) as s3:
-                return bring(s3, url, scope, cache() / "lakes")
+            with (
+                closing(there.client("s3")) as s3,
+                brought(s3, url, scope, cache() / "lakes") as folder,
+            ):
+                yield folder
+        return
     folder = in_ or LAKE
     if not folder.is_dir():
         advice = "`runtally export` makes one; `--in` names another, `--stage` a stage's lake."
         raise LocalStageError(f"There is no folder {folder}.", advice)
-    return folder
+    yield folder
 
 
 def _writer(*, as_csv: bool, as_json: bool) -> Callable[[Answer], None]:

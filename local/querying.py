@@ -2,10 +2,12 @@
 
 import glob
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from functions.core import lake
@@ -24,6 +26,12 @@ _BY_FOLDER: Final = (
 count: there each file speaks for itself."""
 _ROWS_AT_ONCE: Final = 1_000
 _ONE_SELECT: Final = "Only a single SELECT can be asked: nothing here is changed by asking."
+_TAKEN: Final = (
+    "It may be a FROM, WITH, VALUES, DESCRIBE, SUMMARIZE or SHOW, too, and a PIVOT that names its"
+    " values: `PIVOT runs ON status IN ('failed', 'succeeded') USING count(*)`."
+    " `runtally query --list` has examples."
+)
+_INTERRUPTED_AGAIN_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +54,84 @@ def asked(sql: str, folder: Path, scope: Scope) -> Iterator[Answer]:
 
     with tempfile.TemporaryDirectory() as spill, duckdb.connect() as database:
         try:
-            for table in lake.TABLES:
-                database.execute(_view(table, folder, scope))
-            _lock(database, folder, spill)
-            statements = duckdb.extract_statements(sql)
-            if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
-                raise LocalStageError(_ONE_SELECT, "`runtally query --list` has examples.")
-            # A COPY or INSERT may stand in a WITH, and nothing that writes below a SELECT.
-            database.execute(f"EXPLAIN SELECT * FROM ({statements[0].query.rstrip('; ')}\n)")  # noqa: S608 - theirs
-            database.execute(statements[0])
+            select = _one_select(sql)
+            _awaited(database, lambda: _ask(database, select, folder, scope, spill))
             described = [(each[0], str(each[1])) for each in database.description or ()]
             yield Answer(described, _rows(database))
         except duckdb.Error as error:
             advice = '`runtally query "DESCRIBE calls"` names a table\'s columns.'
             raise LocalStageError(str(error), advice) from None
+        finally:
+            _end(database)
+
+
+def _one_select(sql: str) -> str:
+    """Without what ends it, since it is to stand within other SQL, too: semicolons, comments.
+
+    Raises LocalStageError for anything else.
+    """
+    import duckdb  # noqa: PLC0415 - as above
+
+    statements = duckdb.extract_statements(sql)
+    if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
+        raise LocalStageError(_ONE_SELECT, _TAKEN)
+    text = statements[0].query.encode()  # tokens are found at bytes
+    for start, kind in reversed(duckdb.tokenize(statements[0].query)):
+        if kind != duckdb.token_type.comment and text[start:].strip() != b";":
+            break
+        text = text[:start]
+    return text.decode()
+
+
+def _ask(
+    database: "DuckDBPyConnection", select: str, folder: Path, scope: Scope, spill: str
+) -> None:
+    for table in lake.TABLES:
+        database.execute(_view(table, folder, scope))
+    _lock(database, folder, spill)
+    # A COPY or INSERT may stand in a WITH, and nothing that writes below a SELECT.
+    database.execute(f"EXPLAIN SELECT * FROM ({select}\n)")  # noqa: S608 - theirs
+    database.execute(select)
+
+
+def _awaited[T](database: "DuckDBPyConnection", act: Callable[[], T]) -> T:
+    """What `act` returns, which has DuckDB at work. Ctrl-C breaks it off at once.
+
+    In a thread, since DuckDB looks at signals seldom, and makes a RuntimeError of them.
+    """
+    answer: Future[T] = Future()
+    try:
+        _begin(act, answer)
+        return answer.result()
+    except (KeyboardInterrupt, SystemExit):
+        if not answer.cancel():
+            _break_off(database, answer)
+        raise
+
+
+def _end(database: "DuckDBPyConnection") -> None:
+    """Break off what is at work for rows that nobody took: closing would wait for its end, and the
+    next statement does so, too, but can be interrupted."""
+    next_: Future[object] = Future()
+    _begin(lambda: database.execute("SELECT 1"), next_)
+    _break_off(database, next_)
+
+
+def _begin[T](act: Callable[[], T], answer: Future[T]) -> None:
+    def work() -> None:
+        if answer.set_running_or_notify_cancel():
+            try:
+                answer.set_result(act())
+            except BaseException as error:  # noqa: BLE001 - it is raised where it is awaited
+                answer.set_exception(error)
+
+    Thread(target=work).start()
+
+
+def _break_off(database: "DuckDBPyConnection", answer: Future[Any]) -> None:
+    while not answer.done():
+        database.interrupt()  # which is lost on what DuckDB begins only then
+        wait([answer], _INTERRUPTED_AGAIN_S)
 
 
 def _view(table: Table, folder: Path, scope: Scope) -> str:
@@ -100,7 +172,7 @@ def _lock(database: "DuckDBPyConnection", folder: Path, spill: str) -> None:
 
 
 def _rows(database: "DuckDBPyConnection") -> Iterator[tuple[Any, ...]]:
-    while rows := database.fetchmany(_ROWS_AT_ONCE):
+    while rows := _awaited(database, lambda: database.fetchmany(_ROWS_AT_ONCE)):
         yield from rows
 
 

@@ -2,18 +2,25 @@
 
 import gzip
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from functions.core import keys, retention
 from functions.core.errors import Rejected
 from functions.core.keys import RunRef
+from local.listing import listed
 from runtally import wire
-from runtally.wire import Head
+from runtally.wire import Head, RunEnded, Step
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
+
+_STEP: Final = Step.__struct_config__.tag
+_RUN_ENDED: Final = RunEnded.__struct_config__.tag
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,23 +34,37 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The message of an object. `body` is None when all of its events are `too_old`, a number."""
+    """The message of an object. `body` is None when all of its events are `too_old`, a number;
+    the rest is about those that it has: the ids of steps, and whether the run ends."""
 
     body: bytes | None
     too_old: int
+    step_ids: frozenset[str]
+    ends: bool
 
 
-def objects_of(s3: "S3Client", bucket: str, prefix: str) -> Iterator[Stored]:
-    """The objects of runs below a prefix, in order of their keys: run by run, by first step."""
-    request: dict[str, Any] = {"Bucket": bucket, "Prefix": prefix}
-    while True:
-        page = s3.list_objects_v2(**request)
-        for listed in page.get("Contents", ()):
-            ref = keys.parse_object_of_run(listed["Key"])
-            yield Stored(ref, listed["Key"], listed["LastModified"])
-        if not page.get("IsTruncated"):
-            return
-        request["ContinuationToken"] = page["NextContinuationToken"]
+class _Kind(msgspec.Struct):
+    """What counts of an event, also of one that ingest may refuse: it is missed all the same."""
+
+    type: str = ""
+    step_id: str = ""
+
+
+def objects_of(
+    s3: "S3Client", bucket: str, prefix: str, foreign: Callable[[str], object] = lambda _: None
+) -> Iterator[Stored]:
+    """The objects of runs below a prefix, in order of their keys: run by run, by first step.
+
+    `foreign` hears the key of what is no run's, such as the folder that a console makes.
+    """
+    for found in listed(s3, bucket, prefix):
+        key = found["Key"]
+        try:
+            ref = keys.parse_object_of_run(key)
+        except ValueError:
+            foreign(key)
+        else:
+            yield Stored(ref, key, found["LastModified"])
 
 
 def content_of(
@@ -57,7 +78,19 @@ def content_of(
     tenant_id, run_id = stored.ref
     head = Head(v=wire.VERSION, tenant_id=tenant_id, run_id=run_id, buckets=buckets)
     kept = [line for line in lines if not too_old(line)]
-    return Content(wire.seal(head, kept) if kept else None, len(lines) - len(kept))
+    kinds = [_kind_of(line) for line in kept]
+    return Content(
+        body=wire.seal(head, kept) if kept else None,
+        too_old=len(lines) - len(kept),
+        step_ids=frozenset(kind.step_id for kind in kinds if kind.type == _STEP),
+        ends=any(kind.type == _RUN_ENDED for kind in kinds),
+    )
+
+
+def _kind_of(line: bytes) -> _Kind:
+    with suppress(msgspec.DecodeError):
+        return msgspec.json.decode(line, type=_Kind)
+    return _Kind()
 
 
 def is_too_old(line: bytes, now_ns: int, retention_days: int) -> bool:

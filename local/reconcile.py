@@ -1,22 +1,22 @@
 """The command `runtally reconcile`: count runs anew, report drift, have summaries made anew."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 from rich.console import Console
 from rich.text import Text
 
-from functions.adapters.sqs import SqsRecountQueue
+from functions.core.keys import RunRef
 from local.commands import LocalStageError
 from local.connect import Connect, connect
 from local.moments import Since
 from local.progress import bar
 from local.reading import Reading, TenantOptions, write_json
-from local.reconciling import Reconcile, Reconciled
+from local.reconciling import Reconciled
+from local.recounting import Recounting
 from local.tables import counted, said
 from local.waiting import Sleep
 
@@ -57,12 +57,13 @@ def reconcile(  # noqa: PLR0913 - one an option
         Wait for the recounts, then look again.
     """
     with at.reading(connect) as reading:
-        run_ids = _run_ids(reading, run, since)
-        pause = partial(sleep, 1)
-        found = _reconciled(reading, run_ids, pause, force=force)
+        refs = [reading.ref(run_id) for run_id in _run_ids(reading, run, since)]
+        recounting = Recounting.on(reading.stage, partial(sleep, 1))
+        found = _reconciled(recounting, refs, force=force)
         if wait:
-            found = _after_recounts(reading, found, pause)
-    answer = Reconciliation(all(run.shown_exactly for run in found), found)
+            found = _after_recounts(recounting, found)
+    exact = all(run.shown_exactly for run in found.values())
+    answer = Reconciliation(exact, list(found.values()))
     if at.as_json:
         write_json(answer)
     else:
@@ -82,40 +83,35 @@ def _run_ids(reading: Reading, run: str | None, since: str | None) -> list[str]:
 
 
 def _reconciled(
-    reading: Reading, run_ids: Sequence[str], pause: Callable[[], object], *, force: bool
-) -> list[Reconciled]:
-    reconcile = Reconcile(reading.reader, pause)
-    recounts = SqsRecountQueue(reading.stage.sqs, reading.stage.recount_queue_url)
-    found: list[Reconciled] = []
+    recounting: Recounting, refs: Sequence[RunRef], *, force: bool
+) -> dict[RunRef, Reconciled]:
+    found: dict[RunRef, Reconciled] = {}
     with bar() as progress:
-        done = progress.add_task("counted", total=len(run_ids))
-        for run_id in run_ids:
-            ref = reading.ref(run_id)
-            if (reconciled := reconcile(ref)) is not None:
-                if force or reconciled.drift:
-                    recounts.request_recount(ref, None)
-                    reconciled = msgspec.structs.replace(reconciled, recount_requested=True)
-                found.append(reconciled)
+        done = progress.add_task("counted", total=len(refs))
+        for ref in refs:
+            if (reconciled := recounting(ref, force=force)) is not None:
+                found[ref] = reconciled
             progress.advance(done)
     return found
 
 
 def _after_recounts(
-    reading: Reading, found: Sequence[Reconciled], pause: Callable[[], object]
-) -> list[Reconciled]:
+    recounting: Recounting, found: Mapping[RunRef, Reconciled]
+) -> dict[RunRef, Reconciled]:
     """What a look at the runs finds once their summaries cover what was counted, or time is up."""
-    reconcile = Reconcile(reading.reader, pause)
     deadline = time.monotonic() + _WITHIN_S
-    settled: list[Reconciled] = []
+    settled: dict[RunRef, Reconciled] = {}
     with bar() as progress:
         done = progress.add_task("recounted", total=len(found))
-        for run in found:
-            latest = run
-            while not latest.shown_exactly and time.monotonic() < deadline:
-                pause()
-                again = reconcile(reading.ref(run.run_id))
-                latest = run if again is None else again
-            settled.append(msgspec.structs.replace(latest, recount_requested=run.recount_requested))
+        for ref, run in found.items():
+            latest = recounting.settled(
+                ref,
+                run,
+                whole=lambda latest: latest is None or latest.shown_exactly,
+                late=lambda: time.monotonic() > deadline,
+            )
+            if latest is not None:
+                settled[ref] = latest
             progress.advance(done)
     return settled
 
@@ -124,10 +120,8 @@ def _show(answer: Reconciliation) -> None:
     out = Console()
     for run in answer.runs:
         for drift in run.drift:
-            stands = "missing" if drift.stands is None else f"{drift.stands}"
             mark = ("–", "yellow") if run.shown_exactly else ("✗", "red")
-            line = f" {run.run_id}  {drift.item}.{drift.field}  {stands}, counted {drift.counted}"
-            out.print(Text.assemble(mark, said(line)), soft_wrap=True)
+            out.print(Text.assemble(mark, said(f" {run.run_id}  {drift}")), soft_wrap=True)
     calls = counted(sum(run.calls for run in answer.runs), "call")
     out.print(f"{counted(len(answer.runs), 'run')} with {calls} counted.", highlight=False)
     asked = sum(run.recount_requested for run in answer.runs)

@@ -26,6 +26,10 @@ class Drift(Struct, frozen=True):
     stands: str | int | None
     counted: str | int
 
+    def __str__(self) -> str:
+        stands = "missing" if self.stands is None else self.stands
+        return f"{self.item}.{self.field}  {stands}, counted {self.counted}"
+
 
 class Reconciled(Struct, frozen=True):
     """One run: how many step items it has, and where its sums differ from them.

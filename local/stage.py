@@ -21,7 +21,8 @@ _WITHOUT_SERVICE_ENTRIES: Final = {
     "ServiceEntryQueueUrls": "{}",
     "ServiceEntryDeadLetterUrls": "{}",
 }
-_WITHOUT_LAKE: Final = {"LakeUrl": ""}
+_WITHOUT_LAKE: Final = {"LakeUrl": "", "LakeFunction": "", "LakeRetentionDays": "0"}
+_NUMBERS: Final = ("retention_days", "quiet_s", "lake_retention_days")
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,8 @@ class Stage:
     """The outputs of the stacks, and the cloud in which they stand.
 
     The URLs of the service entries' queues are JSON objects, by name. `lake_url` is such as
-    `s3://bucket/lake/`, and empty where there is no lake.
+    `s3://bucket/lake/`; it and `lake_function` are empty where there is no lake, and
+    `lake_retention_days`, for which that keeps a file, is 0.
     """
 
     table_name: str
@@ -56,20 +58,21 @@ class Stage:
     api_url: str
     cloud: Cloud
     lake_url: str = ""
+    lake_function: str = ""
+    lake_retention_days: int = 0
 
     @classmethod
     def of_outputs(cls, outputs: Mapping[str, str], cloud: Cloud) -> Self:
         """From stack outputs such as `TableName`. Raises KeyError for one that is missing."""
         outputs = {**_WITHOUT_SERVICE_ENTRIES, **_WITHOUT_LAKE, **outputs}
-        texts = {
+        said: dict[str, Any] = {
             field.name: outputs[output_name(field.name)]
             for field in fields(cls)
-            if field.name not in {"retention_days", "quiet_s", "api_url", "cloud"}
+            if field.name not in {"api_url", "cloud"}
         }
+        said |= {name: int(said[name]) for name in _NUMBERS}
         return cls(
-            **texts,
-            retention_days=int(outputs["RetentionDays"]),
-            quiet_s=int(outputs["QuietS"]),
+            **said,
             api_url=cloud.api_url(outputs),
             cloud=cloud,
         )

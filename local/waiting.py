@@ -16,6 +16,9 @@ from local.stage import Stage
 
 _POLL_S: Final = 0.2
 _QUIET_S: Final = 1.0
+_LOOK_EVERY_S: Final = 1
+_QUIET_LOOKS: Final = 60
+"""SQS may take a minute to count what was sent last."""
 _ADVICE: Final = (
     "The functions' output tells more: log.txt of the running emulator below build/, or "
     f"{LAST_LOG} of one that has ended."
@@ -66,6 +69,34 @@ def until_summarised(
         dead = queues.dead_letters(stage)
         raise LocalStageError(f"{late.failed} Dead letters: {dead}.", late.advice) from None
     return results
+
+
+class UnderWay:
+    """Whether more may come of what was sent to a stage. `before` is how many messages were
+    unfinished when nothing was sent yet: those of others go on coming."""
+
+    def __init__(self, stage: Stage, before: int, within_s: float, sleep: Sleep) -> None:
+        self._stage = stage
+        self._before = before
+        self._sleep = sleep
+        self._deadline = time.monotonic() + within_s
+        self._quiet_looks = 0
+
+    @property
+    def messages(self) -> int:
+        """Those that are unfinished beyond the ones before."""
+        return max(0, queues.unfinished(self._stage) - self._before)
+
+    @property
+    def over(self) -> bool:
+        """No more is waited for: time is up, or for a minute there have been none."""
+        return self._quiet_looks >= _QUIET_LOOKS or time.monotonic() > self._deadline
+
+    def pause(self) -> None:
+        """Let a second pass; none once it is over."""
+        if not self.over:
+            self._sleep(_LOOK_EVERY_S)
+            self._quiet_looks = 0 if self.messages else self._quiet_looks + 1
 
 
 def until_quiet(stage: Stage, number: Callable[[], object], within_s: float) -> None:

@@ -24,6 +24,16 @@ def _etag(content: bytes) -> str:
     return f'"{hashlib.md5(content, usedforsecurity=False).hexdigest()}"'
 
 
+def _read(body: Any) -> bytes:
+    """A file is left where it was: botocore rewinds it to ask again."""
+    if isinstance(body, bytes):
+        return bytes(body)
+    start = body.tell()
+    content: bytes = body.read()
+    body.seek(start)
+    return content
+
+
 def _is_passed(key: str, number: int, request: dict[str, Any], versions: list[Version]) -> bool:
     """Whether a page that goes on after a version is past this one; one that is gone by now is
     taken for the last of its name."""
@@ -72,8 +82,7 @@ class MemoryS3:
                 raise client_error("PutObject", "PreconditionFailed")
             self._age(key)
             self._ids[key] = self._new_id()
-            body = request["Body"]
-            self.objects[key] = bytes(body if isinstance(body, bytes) else body.read())
+            self.objects[key] = _read(request["Body"])
             if self.lock_until:
                 self.locked[self._ids[key]] = self.lock_until
             self.metadata[key] = request.get("Metadata", {})

@@ -13,8 +13,8 @@ from tests.memory_stage import DEAD_LETTERS, ERASURES, RECOUNTS, MemoryStage
 from tests.unit.local.test_stage import OUTPUTS
 
 
-class _Buckets:
-    """One client for both."""
+class Buckets:
+    """One client for those of a stage and its lake."""
 
     def __init__(self, memory: MemoryStage) -> None:
         assert memory.lake
@@ -38,7 +38,7 @@ class Terminal:
         self.memory = MemoryStage(retention_days=36_500, lake=lake)
         given = {
             "dynamodb": self.memory.dynamodb,
-            "s3": _Buckets(self.memory) if lake else self.memory.s3,
+            "s3": Buckets(self.memory) if lake else self.memory.s3,
             "sqs": self.memory.sqs,
             **clients,
         }
@@ -48,7 +48,7 @@ class Terminal:
             "RecountQueueUrl": RECOUNTS,
             "ErasureQueueUrl": ERASURES,
             "EventQueueDeadLetterUrl": DEAD_LETTERS,
-            **({"LakeUrl": "s3://l/lake/"} if lake else {}),
+            **({"LakeUrl": "s3://l/lake/", "LakeRetentionDays": "36500"} if lake else {}),
         }
         self.stage = Stage.of_outputs(outputs, MemoryCloud(**given))
         self._capsys = capsys

@@ -11,7 +11,7 @@ from botocore import exceptions
 
 from functions.core.errors import Unavailable
 from local.aws_errors import explaining
-from local.cloud import Account
+from local.cloud import MOST_AT_ONCE, Account
 from local.commands import LocalStageError
 from local.connect import StageOptions, connect, find_deployed
 from local.stage import Running, Stage
@@ -177,6 +177,16 @@ def test_an_accounts_clients_are_those_of_its_session() -> None:
     with closing(Account(session).client("sqs")) as sqs:
         assert sqs.meta.region_name == "eu-west-3"
         assert sqs.meta.config.retries["total_max_attempts"] == 5
+
+
+def test_an_invocation_may_take_as_long_as_the_slowest_function() -> None:
+    """And is repeated by botocore as all else: what is invoked can be done again."""
+    session = Session("key", "secret", region_name="eu-west-3")
+    with closing(Account(session).client("lambda")) as functions:
+        config = functions.meta.config
+        assert config.read_timeout > 300
+        assert config.max_pool_connections == MOST_AT_ONCE
+        assert config.retries["total_max_attempts"] == 5
 
 
 def test_a_command_leaves_the_stage_closed_and_its_refusals_explained() -> None:

@@ -10,8 +10,9 @@ import duckdb
 import pytest
 
 from functions.core import keys, lake
+from local import export_manifest, file_names
 from local.commands import LocalStageError
-from local.export_manifest import Manifest
+from local.export_manifest import Entry, Manifest
 from tests.build import RUN, SECOND, T0, ended, started, step, step_id
 from tests.fakes.calls import client_error
 from tests.unit.local.terminal import Terminal
@@ -63,7 +64,7 @@ def test_ended_runs_of_the_tenant_are_written_and_open_ones_counted(
     answer = terminal.json("export", "--tenant", "acme", "--into", str(into))
     assert answer == {
         "folder": str(into), "format": "parquet", "exported": 3, "calls": 5, "unchanged": 0,
-        "open": 1, "failed": [],
+        "open": 1, "failed": [], "pruned": 0,
     }  # fmt: skip
     ids = ("run-1", "run-2", "without-calls")
     assert files(into) == {name for run_id in ids for name in in_each_table(run_id)}
@@ -269,6 +270,176 @@ def test_what_a_killed_export_left_does_no_harm(terminal: Terminal, into: Path) 
     assert not unfinished.exists()
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\0" * 200,
+        b'{"tenant_id":"acme","run_',
+        b"\xff\xfe",
+        b"[]",
+        b"",
+        b'{"tenant_id":"acme","run_id":"run-1","format":"arrow","day":"2026-11-29","state":"x"}',
+        b'{"tenant_id":"acme","run_id":"run-1","format":"parquet","day":"x/../..","state":"x"}',
+    ],
+)
+def test_a_line_that_cannot_be_read_costs_that_run_to_be_written_again(
+    terminal: Terminal, into: Path, line: bytes
+) -> None:
+    """As a power cut may leave it, or a version to come."""
+    recorded(terminal)
+    command = ("export", "--into", str(into), "--tenant", "acme")
+    terminal(*command)
+    manifest = into / "export-manifest.jsonl"
+    lines = manifest.read_bytes().splitlines()
+    (settled,) = [n for n, each in enumerate(lines) if b'"run-1"' in each and b"null" not in each]
+    lines[settled] = line
+    manifest.write_bytes(b"\n".join(lines) + b"\n")
+    (into / "calls/tenant_id=acme/day=x").mkdir()
+    (into / "calls/run-1.parquet").touch()
+    again = terminal.json(*command)
+    assert (again["exported"], again["unchanged"], again["failed"]) == (1, 2, [])
+    assert terminal.json(*command)["unchanged"] == 3
+    assert (into / "calls/run-1.parquet").exists(), "it is nobody's"
+
+
+def test_a_line_says_what_is_on_the_disk_already(
+    terminal: Terminal, into: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = into / "export-manifest.jsonl"
+    synced: set[Path] = set()
+
+    def sync(path: Path) -> None:
+        assert b'"state":"' not in manifest.read_bytes()
+        assert path.exists()
+        synced.add(path)
+
+    monkeypatch.setattr(export_manifest, "_sync", sync)
+    recorded(terminal)
+    terminal("export", "--into", str(into), "--tenant", "acme")
+    written = {into / name for name in files(into)}
+    assert len(written) == 9
+    assert synced == written | {path.parent for path in written}
+    assert manifest.read_bytes().count(b'"state":"') == 3
+
+
+def test_runs_settle_together_while_others_are_written(
+    terminal: Terminal, into: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export_manifest, "_RUNS_AT_ONCE", 2)
+    entries = [Entry("acme", f"run-{n}", "parquet", TODAY, "x") for n in range(3)]
+
+    def settled() -> int:
+        return (into / "export-manifest.jsonl").read_bytes().count(b'"state":"x"')
+
+    with Manifest.opened(into) as manifest:
+        found = []
+        for entry in entries:
+            manifest.settle(entry, [into / "gone"])
+            found.append(settled())
+        assert found == [0, 2, 2]
+        assert manifest.entry(RUN._replace(run_id="run-2"), "parquet") == entries[2]
+        assert settled() == 3
+
+
+# -- what was deleted ------------------------------------------------------------------------------
+
+
+def test_files_of_deleted_runs_are_removed_when_asked_for(terminal: Terminal, into: Path) -> None:
+    recorded(terminal)
+    command = ("export", "--into", str(into), "--tenant")
+    terminal(*command, "globex")
+    terminal(*command, "acme")
+    terminal(*command, "acme", "--format", "jsonl")
+    before = files(into)
+    terminal("delete", "run", "run-1", "--tenant", "acme")
+    terminal.memory.erase_all()
+    assert terminal.json(*command, "acme")["pruned"] == 0
+    assert files(into) == before
+    shown = terminal(*command, "acme", "--prune")
+    assert "1 deleted run removed." in shown
+    gone = in_each_table("run-1") | in_each_table("run-1", suffix=".jsonl.gz")
+    assert files(into) == before - gone
+    assert terminal.json(*command, "acme", "--prune")["pruned"] == 0
+
+
+@pytest.mark.parametrize("lost", ["expired", "another stage", "throttled"])
+def test_nothing_is_removed_for_want_of_an_answer(
+    terminal: Terminal, into: Path, lost: str
+) -> None:
+    recorded(terminal)
+    command = ("export", "--into", str(into), "--tenant", "acme", "--prune")
+    terminal(*command)
+    before = files(into)
+    table = terminal.memory.dynamodb.items
+    if lost == "expired":
+        for key in [key for key in table if "run-1" in key[0]]:
+            del table[key]
+    if lost == "another stage":
+        table.clear()
+    if lost == "throttled":
+        terminal("delete", "run", "run-1", "--tenant", "acme")
+
+        def throttle(call: str, when: str) -> None:
+            if call == "dynamodb.batch_get_item":
+                raise client_error(call, "ThrottlingException")
+
+        terminal.memory.calls.hook = throttle
+        with pytest.raises(LocalStageError, match="ThrottlingException"):
+            terminal(*command)
+    else:
+        assert terminal.json(*command)["pruned"] == 0
+    assert files(into) == before
+
+
+# -- file systems to which A and a are one name ----------------------------------------------------
+
+
+def test_whether_a_file_system_folds_case_is_tried_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Folding:
+        """Of each file there are both names."""
+
+        def __init__(self, **given: Any) -> None:
+            self.name = str(tmp_path / ".case-a")
+            (tmp_path / ".CASE-A").touch()
+
+        def __enter__(self) -> "Folding":
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            (tmp_path / ".CASE-A").unlink()
+
+    (tmp_path / "there").touch()
+    assert file_names.folds_case(tmp_path) is (tmp_path / "THERE").exists()
+    monkeypatch.setattr("tempfile.NamedTemporaryFile", Folding)
+    assert file_names.folds_case(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+
+
+def test_no_run_is_written_over_another_that_differs_in_case_alone(
+    terminal: Terminal, into: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded(terminal)
+    terminal.record("RUN-1", started(T0 + SECOND), step(1), ended())
+    terminal.record("other", started(), step(1), ended(), tenant="ACME")
+    command = ("export", "--into", str(into), "--tenant")
+    monkeypatch.setattr(file_names, "folds_case", lambda folder: True)
+    for exported in (3, 0):
+        answer = terminal.json(*command, "acme", code=1)
+        assert answer["exported"] == exported
+        (failed,) = answer["failed"]
+        assert failed["run_id"] == "RUN-1"
+        assert failed["reason"].startswith("SameFile: for this file system it is acme/run-1")
+        answer = terminal.json(*command, "ACME", code=1)
+        assert [each["run_id"] for each in answer["failed"]] == ["other"]
+    ids = ("run-1", "run-2", "without-calls")
+    assert files(into) == {name for run_id in ids for name in in_each_table(run_id)}
+    monkeypatch.setattr(file_names, "folds_case", lambda folder: False)
+    assert terminal.json(*command, "acme")["exported"] == 1
+    assert terminal.json(*command, "ACME")["exported"] == 1
+
+
 # -- what fails ------------------------------------------------------------------------------------
 
 
@@ -296,6 +467,92 @@ def test_a_run_of_which_calls_are_gone_is_not_exported_as_if_it_were_whole(
     ]
     assert failed == {"run_id": "run-1", "reason": "Incomplete: 3 of 4 calls are there"}
     assert files(into) == set()
+
+
+def rebuild(terminal: Terminal, calls: int, at: int = T0) -> None:
+    """As one leaves the run of which events are too old to be sent again."""
+    items = terminal.memory.dynamodb.items
+    for key in [key for key in items if "acme" in key[0] and "run-1" in key[0]]:
+        del items[key]
+    steps = [step(n, cost_usd="1") for n in range(1, calls + 1)]
+    terminal.record("run-1", started(at), *steps, ended(T0 + calls))
+
+
+def calls_of(into: Path) -> int:
+    return len([row for row in rows(into, "calls") if row["run_id"] == "run-1"])
+
+
+@pytest.mark.parametrize("at", [T0, T0 - DAY], ids=["on that day", "on another day"])
+def test_files_with_more_calls_than_the_table_has_stay(
+    terminal: Terminal, into: Path, at: int
+) -> None:
+    recorded(terminal)
+    command = ("export", "--into", str(into), "--tenant", "acme")
+    terminal(*command)
+    before = {name: (into / name).read_bytes() for name in files(into)}
+    rebuild(terminal, 3, at)
+    for _ in range(2):
+        answer = terminal.json(*command, code=1)
+        assert (answer["exported"], answer["unchanged"]) == (0, 2)
+        assert answer["failed"] == [
+            {"run_id": "run-1", "reason": "Incomplete: 3 of 4 calls are there"}
+        ]
+        assert {name: (into / name).read_bytes() for name in files(into)} == before
+    assert terminal.json(*command, "--format", "jsonl")["failed"] == []
+    terminal.record("run-1", step(11), step(12))
+    answer = terminal.json(*command)
+    assert (answer["exported"], answer["calls"], answer["failed"]) == (1, 5, [])
+    assert calls_of(into) == 5
+    rebuild(terminal, 4)
+    answer = terminal.json(*command, code=1)
+    assert answer["failed"][0]["reason"] == "Incomplete: 4 of 5 calls are there"
+
+
+def test_fewer_calls_are_written_where_no_files_are(terminal: Terminal, into: Path) -> None:
+    recorded(terminal)
+    command = ("export", "run-1", "--into", str(into), "--tenant", "acme")
+    terminal(*command)
+    rebuild(terminal, 3)
+    assert terminal.json(*command, code=1)["exported"] == 0
+    names = sorted(files(into))
+    for name in names[:-1]:
+        (into / name).unlink()
+    assert terminal.json(*command, code=1)["exported"] == 0
+    (into / names[-1]).unlink()
+    assert terminal.json(*command)["calls"] == calls_of(into) == 3
+
+
+def test_a_manifest_of_an_older_version_does_not_say_how_many_calls_there_were(
+    terminal: Terminal, into: Path
+) -> None:
+    recorded(terminal)
+    command = ("export", "--into", str(into), "--tenant", "acme")
+    terminal(*command)
+    manifest = into / "export-manifest.jsonl"
+    lines = [json.loads(line) for line in manifest.read_bytes().splitlines()]
+    assert {line["calls"] for line in lines if line["run_id"] == "run-1"} == {4}
+    older = [{name: line[name] for name in line if name != "calls"} for line in lines]
+    manifest.write_text("".join(json.dumps(line) + "\n" for line in older))
+    assert terminal.json(*command)["unchanged"] == 3
+    rebuild(terminal, 3)
+    assert terminal.json(*command)["calls"] == calls_of(into) == 3
+    rebuild(terminal, 2)
+    assert terminal.json(*command, code=1)["exported"] == 0
+
+
+def test_what_was_deleted_is_pruned_whatever_calls_it_had(terminal: Terminal, into: Path) -> None:
+    recorded(terminal)
+    command = ("export", "--into", str(into), "--tenant", "acme", "--prune")
+    terminal(*command)
+    terminal.record("run-1", started(T0 - DAY))
+    terminal(*command)
+    assert in_each_table("run-1", "2026-11-28") < files(into)
+    rebuild(terminal, 3)
+    assert terminal.json(*command, code=1)["pruned"] == 0
+    terminal("delete", "run", "run-1", "--tenant", "acme")
+    terminal.memory.erase_all()
+    assert terminal.json(*command)["pruned"] == 1
+    assert files(into) == in_each_table("run-2") | in_each_table("without-calls")
 
 
 def test_calls_that_vanish_between_two_looks_are_missed(terminal: Terminal, into: Path) -> None:

@@ -2,6 +2,12 @@
 
 import csv
 import io
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +15,10 @@ import duckdb
 import pytest
 
 from functions.core import lake
-from local import querying
+from local import file_names, querying
 from local.commands import LocalStageError
+from local.locks import lock_now
+from local.paths import ROOT
 from local.questions import QUESTIONS
 from tests.build import SECOND, T0, ended, started, step
 from tests.fakes.calls import client_error
@@ -205,6 +213,51 @@ def test_text_of_others_is_no_markup(terminal: Terminal, folder: Path) -> None:
     assert "[bold]a" in terminal("query", "SELECT name FROM calls", "--in", str(folder))
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 'a;--' AS a;",
+        "SELECT 'a;--' AS a\n;\n",
+        "SELECT 'a;--' AS a; -- a note",
+        "SELECT 'a;--' AS a -- 你;\n;",
+        "/* 你; */ SELECT 'a;--' AS a /* one */ ; /* two; */ ;; -- three",
+        ";SELECT $$a;--$$ AS a;",
+        "SELECT '你' AS b, 'a;--' AS a; -- 你",
+        "VALUES ('a;--');",
+        "FROM (SELECT 'a;--' AS a);",
+        "WITH a AS (SELECT 'a;--') FROM a;",
+    ],
+)
+def test_a_select_may_end_as_one_writes_it(terminal: Terminal, folder: Path, sql: str) -> None:
+    (row,) = ask(terminal, sql, "--in", str(folder))
+    assert "a;--" in row.values()
+
+
+@pytest.mark.parametrize(
+    ("sql", "first"),
+    [
+        ("DESCRIBE calls;", "tenant_id"),
+        ("SUMMARIZE calls; --", "tenant_id"),
+        ("SHOW TABLES;", "calls"),
+        ("TABLE runs;", "acme"),
+        ("PIVOT runs ON status IN ('failed', 'succeeded') USING count(*) GROUP BY pipeline;", None),
+    ],
+)
+def test_what_only_reads_is_taken_as_a_select(
+    terminal: Terminal, folder: Path, sql: str, first: str | None
+) -> None:
+    rows = ask(terminal, sql, "--in", str(folder))
+    assert first is None or next(iter(rows[0].values())) == first
+
+
+def test_a_pivot_that_would_make_a_type_says_how_it_is_taken(
+    terminal: Terminal, folder: Path
+) -> None:
+    with pytest.raises(LocalStageError, match="Only a single SELECT") as refused:
+        terminal("query", "PIVOT runs ON status USING count(*)", "--in", str(folder))
+    assert "PIVOT runs ON status IN ('failed', 'succeeded')" in refused.value.advice
+
+
 # -- asking changes nothing ------------------------------------------------------------------------
 
 
@@ -217,6 +270,9 @@ def test_text_of_others_is_no_markup(terminal: Terminal, folder: Path) -> None:
         "SELECT 1; COPY runs TO '{folder}/out.csv'",
         "WITH x AS (COPY runs TO '{folder}/out.csv') SELECT 1",
         "WITH x AS (COPY runs TO '{folder}/out.csv') SELECT * FROM x -- ",
+        "WITH x AS (COPY runs TO '{folder}/out.csv') SELECT * FROM x; -- ",
+        "SELECT 1) x; COPY runs TO '{folder}/out.csv'; SELECT * FROM (SELECT 1",
+        "PIVOT (WITH x AS (COPY runs TO '{folder}/out.csv') FROM runs) ON status USING count(*)",
         "EXPORT DATABASE '{folder}/out'",
         "ATTACH '{folder}/out.db'",
         "ATTACH '{elsewhere}/out.db'",
@@ -294,6 +350,11 @@ def test_an_error_of_sql_is_one_message_with_its_place(terminal: Terminal, folde
         (("SELECT 1", "--in", ".", "--csv", "--json"), "exclude each other"),
         (("SELECT 1 AS a, 2 AS a", "--in", ".", "--json"), "Two columns have one name"),
         (("SELECT 1", "--lake", "https://b/lake/"), "no address of a lake"),
+        (("SELECT 1", "--lake", "s3://b//lake/"), "no address of a lake"),
+        (("SELECT 1", "--lake", "s3://b/../lake/"), "no address of a lake"),
+        (("SELECT 1", "--lake", "s3://"), "no address of a lake"),
+        (("SELECT 1", "--in", ".", "--tenant", "a*"), "`--tenant`: 'a\\*' is no tenant id"),
+        (("SELECT 1", "--lake", "s3://b/lake/", "--tenant", "../a"), "is no tenant id"),
     ],
 )
 def test_what_cannot_be_asked_is_told(
@@ -301,6 +362,93 @@ def test_what_cannot_be_asked_is_told(
 ) -> None:
     with pytest.raises(LocalStageError, match=told):
         terminal("query", *arguments)
+
+
+# -- Ctrl-C ----------------------------------------------------------------------------------------
+
+APP = "from local.main import app; app()"
+INTERRUPTED_ONCE_AT_WORK = f"""
+import os, signal, sys, threading
+
+def line():
+    return [f.f_lineno for f in sys._current_frames().values() if f.f_code.co_name == "_ask"]
+
+def interrupt():
+    lines = [None]  # the statement that has no end is the one it stays at
+    while not lines[-1] or lines[-20:].count(lines[-1]) < 20:
+        threading.Event().wait(0.01)
+        lines.append(line())
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=interrupt, daemon=True).start()
+{APP}
+"""
+ENDLESS = "FROM range(10_000_000_000) a, range(10_000_000_000) b"
+
+
+@contextmanager
+def command_line(code: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(  # noqa: S603 - our own command line
+        [sys.executable, "-c", code, "query", *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={
+            **os.environ,
+            "PYTHONUNBUFFERED": "1",
+            "AWS_ACCESS_KEY_ID": "x",
+            "AWS_SECRET_ACCESS_KEY": "x",
+        },
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT sum(a.range * b.range) {ENDLESS}",
+        f"SELECT 1 {ENDLESS} WHERE hash(a.range + b.range) = 7",
+    ],
+    ids=["an aggregate", "rows that do not come"],
+)
+def test_ctrl_c_ends_a_question_that_has_no_answer_yet(folder: Path, sql: str) -> None:
+    with command_line(INTERRUPTED_ONCE_AT_WORK, sql, "--in", str(folder)) as asked:
+        assert asked.communicate() == ("", "")
+    assert asked.returncode == 130
+
+
+@pytest.mark.timeout(60)
+def test_ctrl_c_ends_an_answer_of_which_no_more_rows_come(folder: Path) -> None:
+    """DuckDB has them in vectors of 2,048; so many are more than it buffers for a start."""
+    sql = "SELECT range FROM range(10_000_000_000_000) WHERE range < 204_800 OR hash(range) = 7"
+    with command_line(APP, sql, "--csv", "--in", str(folder)) as asked:
+        assert asked.stdout
+        while asked.stdout.readline() != "203999\n":
+            pass
+        asked.send_signal(signal.SIGINT)
+        assert asked.communicate()[1] == ""
+    assert asked.returncode == 130
+
+
+@pytest.mark.timeout(60)
+def test_ctrl_c_ends_the_wait_for_another_question(folder: Path, tmp_path: Path) -> None:
+    lock = tmp_path / "cache" / "runtally" / "lakes" / "b" / "lake" / ".lock"
+    lock.parent.mkdir(parents=True)
+    there = ("--lake", "s3://b/lake/", "--region", "eu-central-1")
+    with lock.open("w") as held:
+        assert lock_now(held, "exclusive")
+        with command_line(APP, "SELECT 1", *there) as asked:
+            assert asked.stderr
+            told = asked.stderr.readline()
+            asked.send_signal(signal.SIGINT)
+            assert asked.communicate() == ("", "")
+    assert told == "Waiting for another `runtally query` of this lake.\n"
+    assert asked.returncode == 130
 
 
 # -- a lake on S3 ----------------------------------------------------------------------------------
@@ -426,6 +574,26 @@ def test_a_refusal_is_not_taken_for_a_stage_without_a_lake(
     terminal.stage.cloud._clients["cloudformation"] = refused  # type: ignore[attr-defined]
     with pytest.raises(LocalStageError, match="AccessDenied"):
         terminal("query", IDS, "--stage", "prod")
+
+
+def test_tenants_that_differ_in_case_alone_are_not_taken_for_one(
+    terminal: Terminal, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_names, "folds_case", lambda folder: True)
+    put(terminal, folder)
+    assert len(ask(terminal, IDS, *AT)) == 3
+    brought = set((tmp_path / "cache").rglob("*.parquet"))
+    with pytest.raises(LocalStageError, match="tenant_id=ACME and tenant_id=acme for one folder"):
+        ask(terminal, IDS, *AT, "--tenant", "ACME")
+    terminal.record("run-1", started(), ended(), tenant="ACME")
+    monkeypatch.setattr(file_names, "folds_case", lambda folder: False)
+    terminal("export", "--into", str(folder), "--tenant", "ACME")
+    monkeypatch.setattr(file_names, "folds_case", lambda folder: True)
+    put(terminal, folder)
+    with pytest.raises(LocalStageError, match="tenant_id=ACME and tenant_id=acme for one folder"):
+        ask(terminal, IDS, *AT)
+    assert set((tmp_path / "cache").rglob("*.parquet")) == brought
+    assert ids(ask(terminal, IDS, *AT, "--tenant", "acme")) == ["run-1", "run-2"]
 
 
 def test_an_empty_lake_on_s3_has_empty_tables(terminal: Terminal, folder: Path) -> None:

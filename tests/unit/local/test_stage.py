@@ -56,9 +56,12 @@ def test_a_stage_may_have_no_service_entries() -> None:
 
 
 def test_a_stage_may_have_a_lake() -> None:
-    assert Stage.of_outputs(OUTPUTS, ACCESS).lake_bucket == ""
-    outputs = OUTPUTS | {"LakeUrl": "s3://lake-1/lake/"}
-    assert Stage.of_outputs(outputs, ACCESS).lake_bucket == "lake-1"
+    without = Stage.of_outputs(OUTPUTS, ACCESS)
+    assert (without.lake_bucket, without.lake_function, without.lake_retention_days) == ("", "", 0)
+    of_lake = {"LakeUrl": "s3://lake-1/lake/", "LakeFunction": "lake", "LakeRetentionDays": "3650"}
+    stage = Stage.of_outputs(OUTPUTS | of_lake, ACCESS)
+    assert (stage.lake_bucket, stage.lake_function) == ("lake-1", "lake")
+    assert stage.lake_retention_days == 3650
 
 
 def test_a_missing_output_is_named() -> None:

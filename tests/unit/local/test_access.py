@@ -9,14 +9,18 @@ from cyclopts import CycloptsError
 from functions.adapters.dynamodb import DynamoDBTable
 from functions.adapters.dynamodb_tenants import DynamoDBTenants
 from functions.api.auth import Authenticate, Unauthorized
+from functions.core.keys import LAKE, RunRef
+from functions.core.lake_ports import parse_object
 from functions.core.tenants import hash_of
 from functions.core.times import SECOND, parse
 from local.commands import LocalStageError
 from local.stage import Stage
 from tests import command_line
+from tests.build import RUN, T0, ended, started, step
 from tests.fakes.calls import client_error
 from tests.fakes.cloud import MemoryCloud
 from tests.fakes.dynamodb import MemoryDynamoDB
+from tests.unit.local.terminal import Terminal as LakeTerminal
 from tests.unit.local.test_stage import OUTPUTS
 
 
@@ -80,6 +84,76 @@ def test_a_tenant_s_retention_is_set_shown_and_taken_back(terminal: Terminal) ->
             terminal("tenants", "set", "acme", f"--retention-days={days}")
     with pytest.raises(LocalStageError, match="no tenant nobody"):
         terminal("tenants", "set", "nobody", "--retention-days=1")
+
+
+DAY = 86_400 * 10**9
+SET = ("tenants", "set", "acme", "--retention-days")
+
+
+@pytest.fixture
+def with_lake(capsys: pytest.CaptureFixture[str]) -> LakeTerminal:
+    """A tenant with a run, and with three that TTL has taken, one of which moved from another day;
+    and another tenant with one of these."""
+    terminal = LakeTerminal(capsys, lake=True)
+    terminal("tenants", "create", "acme")
+    assert terminal.memory.lake
+    terminal.memory.lake.write_plain()
+    for run_id in ("gone-1", "gone-2", "gone-3", "there"):
+        terminal.record(run_id, started(T0 - DAY), step(1), ended())
+    terminal.record("gone-1", started(T0 - 2 * DAY))
+    terminal.record("gone-1", started(T0 - DAY), step(1), ended(), tenant="globex")
+    items = terminal.memory.dynamodb.items
+    for partition, sort in [key for key in items if "gone" in key[0] and key[1] != LAKE]:
+        del items[partition, sort]
+    terminal.memory.dynamodb.settle()
+    return terminal
+
+
+def runs_in_lake(terminal: LakeTerminal) -> set[RunRef]:
+    """Of which there is any version of a file."""
+    assert terminal.memory.lake
+    s3 = terminal.memory.lake.s3
+    return {parse_object(key)[0] for key in {*s3.objects, *s3.older}}
+
+
+def test_a_tenant_s_retention_takes_from_the_lake_what_the_stage_has_no_more(
+    with_lake: LakeTerminal,
+) -> None:
+    assert with_lake.memory.lake
+    with_lake.memory.lake.s3.most_versions = 2
+    assert with_lake.json(*SET, "0")["deletions_begun"] == 0
+    with_lake.memory.erase_all()
+    assert len(runs_in_lake(with_lake)) == 5
+    assert with_lake.json(*SET, "30")["deletions_begun"] == 3
+    with_lake.memory.erase_all()
+    assert runs_in_lake(with_lake) == {("acme", "there"), ("globex", "gone-1")}
+    assert with_lake.memory.item(RUN._replace(run_id="there"), "RUN")
+    assert with_lake.json(*SET, "30")["deletions_begun"] == 0
+
+
+def test_deletions_from_the_lake_are_told_and_what_was_broken_off_is_asked_for_again(
+    with_lake: LakeTerminal,
+) -> None:
+    sqs = with_lake.memory.sqs
+
+    def deny(call: str, when: str) -> None:
+        if (call, when) == ("sqs.send_message", "before"):
+            raise client_error("SendMessage", "AccessDenied", "not authorized: sqs:SendMessage")
+
+    with_lake.memory.calls.hook = deny
+    with pytest.raises(LocalStageError, match="sqs:SendMessage"):
+        with_lake(*SET, "30")
+    with_lake.memory.calls.hook = lambda *_: None
+    assert not sqs.queues.get(with_lake.stage.erasure_queue_url)
+    said = with_lake(*SET, "30")
+    assert "is 30 days." in said
+    with_lake.memory.erase_all()
+    assert len(runs_in_lake(with_lake)) == 2
+    assert "deleted from the lake" not in with_lake(*SET, "30")
+
+
+def test_deletions_from_the_lake_are_counted(with_lake: LakeTerminal) -> None:
+    assert "3 runs that the stage has no more" in with_lake(*SET, "30")
 
 
 def test_a_new_key_is_all_that_standard_output_has_and_lets_its_tenant_in(
