@@ -162,6 +162,7 @@ def _lock(database: "DuckDBPyConnection", folder: Path, spill: str) -> None:
     """From here on it opens no file but these, loads nothing, and cannot be told otherwise. A
     pattern is looked at, too, before the files that it stands for."""
     database.execute("SET TimeZone = 'UTC'")
+    database.execute("SET enable_progress_bar = false")  # it would stand among the rows
     database.execute("SET python_enable_replacements = false")
     database.execute(f"SET temp_directory = {_text(spill)}")
     places = (str(folder.absolute()), glob.escape(str(folder.absolute())), spill)

@@ -147,6 +147,7 @@ def test_what_it_publishes_is_on_a_dashboard_and_the_reverse(
                     "turn": {"N": "7"},
                     "days": {"L": []},
                     "expires_at": {"N": "0"},
+                    "calls": {"N": "0"},
                 }
                 key = {keys.PARTITION: {"S": keys.run_partition(RUN)}, keys.SORT: {"S": keys.LAKE}}
                 stage.dynamodb.items.setdefault((keys.run_partition(RUN), keys.LAKE), key | note)

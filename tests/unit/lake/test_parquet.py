@@ -12,13 +12,14 @@ import pytest
 from functions.core import caps, lake
 
 PROGRAM: Final = """
-import resource, sys
+import sys
 from pathlib import Path
 from functions.adapters.parquet import write_parquet
 from tests.unit.lake.test_parquet import wide_rows
+from benchmarks.recount import peak
 from functions.core import lake
 rows = write_parquet(lake.CALLS, wide_rows(int(sys.argv[2])), Path(sys.argv[1]))
-print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+print(rows, int(peak()))
 """
 """In a process of its own, of which the most memory is known."""
 

@@ -366,7 +366,12 @@ def test_what_cannot_be_asked_is_told(
 
 # -- Ctrl-C ----------------------------------------------------------------------------------------
 
-APP = "from local.main import app; app()"
+APP = """
+import signal
+from local.main import app
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever made us may ignore it
+app()
+"""
 INTERRUPTED_ONCE_AT_WORK = f"""
 import os, signal, sys, threading
 
