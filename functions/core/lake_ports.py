@@ -18,7 +18,6 @@ from functions.core.times import SECOND
 _NOTE_MARGIN_DAYS: Final = 730
 """So much may the lake's retention be raised later, which counts for files that are there, too."""
 
-
 ROWS: Final = "rows"
 """How many a file has: metadata of its object."""
 _SUFFIX: Final = ".parquet"
