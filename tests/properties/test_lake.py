@@ -176,6 +176,7 @@ def test_whoever_writes_last_has_read_last(seed: int, events: list[wire.Event], 
 
 
 @pytest.mark.large
+@pytest.mark.timeout(3_600)
 @settings(max_examples=20_000, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
