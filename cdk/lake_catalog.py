@@ -28,7 +28,6 @@ _ATHENA_TYPES: Final[dict[Kind, str]] = {
     "DECIMAL(38,18)": "decimal(38,18)",
     "DOUBLE": "double",
     "TIMESTAMP": "timestamp",
-    "BOOLEAN": "boolean",
     "VARCHAR[]": "array<string>",
 }
 

@@ -11,16 +11,16 @@ from rich.text import Text
 
 from functions.core.keys import RunRef
 from local.at_once import each_done
-from local.backfilling import Failed, WriteByFunction, in_lake
+from local.backfilling import WriteByFunction, in_lake
 from local.cloud import MOST_AT_ONCE
 from local.commands import LocalStageError
 from local.connect import Connect, connect
-from local.ended_runs import EndedRuns, refuse_both
+from local.ended_runs import EndedRuns, Failed, refuse_both, show_failed
 from local.moments import Since, Until
 from local.progress import bar, console
 from local.reading import Reading, TenantOptions, write_json
 from local.stage import Stage
-from local.tables import counted, said
+from local.tables import counted
 
 _HERE: Final = TenantOptions()
 _AT_ONCE: Final = 8
@@ -140,9 +140,7 @@ def _write(reading: Reading, chosen: Chosen, at_once: int) -> Backfilled:
 
 def _show(answer: Backfilled) -> None:
     out = Console()
-    for failed in answer.failed:
-        line = f" {failed.run_id}  {failed.reason}"
-        out.print(Text.assemble(("✗", "red"), said(line)), soft_wrap=True)
+    show_failed(out, answer.failed)
     if answer.dry_run:
         what = f"{counted(answer.runs, 'run')} would be written"
     else:

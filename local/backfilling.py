@@ -13,6 +13,7 @@ from msgspec import Struct
 from functions.core import keys, lake, lake_ports
 from functions.core.api_ports import IndexedRun
 from functions.core.keys import RunRef
+from local.ended_runs import Failed
 from local.listing import listed
 from local.stage import Stage
 
@@ -25,11 +26,6 @@ _OF_EVERY_RUN: Final = frozenset(
     }
 )
 """What Lambda answers for each run alike."""
-
-
-class Failed(Struct, frozen=True):
-    run_id: str
-    reason: str
 
 
 class Rows(Struct, frozen=True):

@@ -1,15 +1,34 @@
 """Which of a tenant's runs a command is about: one, or the ended ones that its options leave."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, Self
+
+from msgspec import Struct
+from rich.console import Console
+from rich.text import Text
 
 from functions.api.runs import IndexWalk, as_kept, times_between
 from functions.core.api_ports import IndexedRun, RunQuery
 from functions.core.model import RunStatus
 from local.commands import LocalStageError
 from local.reading import Reading
+from local.tables import said
 
 _OPEN: Final = frozenset({RunStatus.RUNNING, RunStatus.STALE})
+
+
+class Failed(Struct, frozen=True):
+    """A run that could not be written, and why; the others are."""
+
+    run_id: str
+    reason: str
+
+
+def show_failed(out: Console, failed: Iterable[Failed]) -> None:
+    for each in failed:
+        line = f" {each.run_id}  {each.reason}"
+        out.print(Text.assemble(("✗", "red"), said(line)), soft_wrap=True)
 
 
 def refuse_both(run: str | None, *options: str | None) -> None:

@@ -18,21 +18,16 @@ from functions.core.keys import RunRef
 from functions.core.lake import NotEnded
 from local.commands import LocalStageError
 from local.connect import Connect, connect
-from local.ended_runs import EndedRuns, refuse_both
+from local.ended_runs import EndedRuns, Failed, refuse_both, show_failed
 from local.export_manifest import Format, Manifest
 from local.exporting import Export
 from local.moments import Since, Until
 from local.paths import LAKE
 from local.progress import bar
 from local.reading import Reading, TenantOptions, write_json
-from local.tables import counted, said
+from local.tables import counted
 
 _HERE: Final = TenantOptions()
-
-
-class Failed(Struct, frozen=True):
-    run_id: str
-    reason: str
 
 
 class Exported(Struct, frozen=True):
@@ -154,9 +149,7 @@ def _export_all(
 
 def _show(answer: Exported) -> None:
     out = Console()
-    for failed in answer.failed:
-        line = f" {failed.run_id}  {failed.reason}"
-        out.print(Text.assemble(("✗", "red"), said(line)), soft_wrap=True)
+    show_failed(out, answer.failed)
     what = f"{counted(answer.exported, 'run')} with {counted(answer.calls, 'call')}"
     out.print(Text(f"{what} written to {answer.folder}."), soft_wrap=True)
     if answer.unchanged:

@@ -12,6 +12,7 @@ from rich.console import Console
 from functions.core import times
 from functions.core.errors import Rejected
 from functions.core.ids import check_tenant_id
+from functions.core.lake import day_at
 from local.answers import write_csv, write_json, write_table
 from local.aws_errors import explaining
 from local.cloud import Account, Cloud
@@ -113,9 +114,9 @@ def _scope(tenant: str | None, since: str | None, until: str | None) -> Scope:
         except Rejected as rejected:
             failed = f"Refused: `--tenant`: {rejected.detail}."
             raise LocalStageError(failed, "Without it, all tenants' rows are asked.") from None
-    day = len("2026-11-30")
-    last = None if until is None else times.text_of(max(0, times.parse(until) - 1))[:day]
-    return Scope(tenant, None if since is None else since[:day], last)
+    first = None if since is None else day_at(times.parse(since))
+    last = None if until is None else day_at(max(0, times.parse(until) - 1))
+    return Scope(tenant, first, last)
 
 
 @contextmanager

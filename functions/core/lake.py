@@ -14,7 +14,7 @@ from functions.core.keys import RunRef
 from functions.core.model import Run, StepRow, Summary
 from functions.core.phases import phases_of, summarize_steps
 
-Kind = Literal["VARCHAR", "BIGINT", "DECIMAL(38,18)", "DOUBLE", "TIMESTAMP", "BOOLEAN", "VARCHAR[]"]
+Kind = Literal["VARCHAR", "BIGINT", "DECIMAL(38,18)", "DOUBLE", "TIMESTAMP", "VARCHAR[]"]
 """As DuckDB spells it. TIMESTAMP is in microseconds, UTC; to the nanosecond stand the `_ns`."""
 
 type Row = dict[str, object]

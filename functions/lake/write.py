@@ -23,7 +23,6 @@ _TRIES: Final = 5
 @dataclass(frozen=True, slots=True)
 class Written:
     rows: int
-    day: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class WriteRun:
             except Incomplete:
                 return None
             if self.source.load_note(ref).turn == claimed.turn:
-                return Written(count, day)
+                return Written(count)
         raise Unavailable(f"others write {ref.run_id} to the lake all the time")
 
     def _put(self, ref: RunRef, rows: Sequence[Rows], note: LakeNote, day: str) -> int:
