@@ -13,12 +13,12 @@ from botocore.exceptions import ClientError
 
 from functions.adapters.dynamodb import DynamoDBTable
 from functions.adapters.dynamodb_lake import DynamoDBLakeNotes
+from functions.adapters.s3_lake_versions import S3LakeVersions
 from functions.core import keys, lake, lake_ports
 from functions.core.keys import RunRef
 from functions.core.lake_ports import LakeNote
 from local.at_once import each_done
 from local.commands import LocalStageError
-from local.listing import versions_listed
 from local.stage import Stage
 
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ def _runs_below(s3: "S3Client", bucket: str, prefix: str) -> Iterator[tuple[RunR
 
 
 def _files_below(s3: "S3Client", bucket: str, prefix: str) -> Iterator[tuple[RunRef, str, bool]]:
-    for version in versions_listed(s3, bucket, prefix):
+    for key, is_shown in S3LakeVersions(s3, bucket).files_below(prefix):
         with suppress(ValueError):  # what somebody else put there
-            yield *lake_ports.parse_object(version.key), version.is_shown
+            yield *lake_ports.parse_object(key), is_shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,12 @@ class S3LakeVersions:
             with suppress(ValueError):  # what somebody else put there is of no run
                 yield lake_ports.parse_object(key)[0]
 
+    def files_below(self, prefix: str) -> Iterator[tuple[str, bool]]:
+        """By key, each version's, and whether it is the one that readers find. Raises
+        Unavailable."""
+        for version in self._versions_below(prefix):
+            yield version.key, version.is_latest and not version.is_marker
+
     def _take(self, files: Sequence[Sequence[_Version]]) -> Taken:
         """Delete all versions of these files; those under a lock, S3 refuses, and then what hides
         them has to stay, or to come."""
